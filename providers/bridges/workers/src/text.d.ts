@@ -1,0 +1,4 @@
+declare module "*.sh" {
+	const text: string;
+	export default text;
+}

@@ -1,0 +1,83 @@
+/*
+ * Calls to Modal's two services: the control service, with the account's key, and the command
+ * router of one sandbox, with a token for that sandbox alone. What the operations share.
+ */
+#pragma once
+#include "err.h"
+#include "grpc.h"
+#include "proto.h"
+#include "provider.h"
+#include "reply.h"
+#include "secret.h"
+
+#include <stdint.h>
+
+#define MODAL_APP     "compute-connector" /* of all sandboxes; costs nothing */
+#define MODAL_TAG     "compute-connector" /* its value names the installation */
+#define MODAL_ID_MAX  100
+#define MODAL_CALL_MS 30000
+#define MODAL_BODY    (256u << 10) /* of requests without a file: scripts and their parameters */
+
+/* What a result of a sandbox says; 0 means that it runs. */
+enum { MODAL_RESULT_RUNNING = 0, MODAL_RESULT_SUCCESS = 1 };
+
+/* The account's key in its two parts and the token that it was exchanged for. */
+struct modal_key {
+	struct secret id, secret, token;
+};
+
+struct modal_ask {
+	const char *method;
+	const struct buf *body; /* one message */
+	enum effect effect;
+	int64_t total_ms;           /* 0: MODAL_CALL_MS */
+	const char *once;           /* makes a repeat harmless at the server; NULL: nothing does */
+	struct grpc_stream *stream; /* of the reply; NULL: it is one message */
+	bool frames;                /* the body consists of frames already */
+	bool *ret_later;            /* set when nobody is there (yet) who could answer; or NULL */
+};
+
+/* Exchanges the key; one round trip. ERR_KEY_REFUSED on token. Close in any case. */
+MUST_USE enum err modal_open(struct call *c, struct modal_key *ret);
+void modal_close(struct modal_key *k);
+#define CLEANUP_MODAL_KEY __attribute__((cleanup(modal_close)))
+
+/* A call to the control service. ERR_BOX_GONE: it does not know what was named. */
+MUST_USE enum err modal_control(
+	struct call *c, const struct modal_key *k, const struct modal_ask *q, struct pb_msg *ret);
+
+/* "sb-" and letters, digits, dashes. ERR_INTERNAL otherwise: ids come from our own rows. */
+MUST_USE enum err modal_check_id(const char *id);
+bool modal_id_ok(const char *id);
+/* The name of a call for the generation that the id belongs to: name, or name and "V2". */
+const char *modal_rpc(struct call *c, const char *name, const char *id);
+
+/* Notes in the call where the sandbox is reached: its task, and the router's address and token
+ * (message of jwt and url). False, and nothing noted, when any of it is missing or leads elsewhere
+ * than to Modal. */
+bool modal_note(struct call *c, const char *id, const char *task, struct pb_msg access);
+
+/* Makes sure that the router of the sandbox is known; asks for it when it is not (three round
+ * trips). ERR_BOX_GONE when the sandbox has ended. */
+MUST_USE enum err modal_reach(struct call *c, const char *id);
+
+/* A call to the router of the sandbox that was reached; a token that is refused is renewed once.
+ * An error is ERR_BOX_GONE only when the control service says that the sandbox has ended. */
+MUST_USE enum err modal_router(
+	struct call *c, const char *id, const struct modal_ask *q, struct pb_msg *ret);
+
+/* Whether the sandbox has ended, waiting up to wait_s for it. */
+MUST_USE enum err modal_ended(
+	struct call *c, const struct modal_key *k, const char *id, int64_t wait_s, bool *ret);
+
+/* An id of the form of a UUID that is always the same for the same text. */
+const char *modal_uuid(struct arena *a, const char *text);
+
+extern const struct provider_ops modal_ops; /* modal.c: direct, or through a bridge */
+enum err modal_create(struct call *c, const struct box_spec *spec, struct box *ret);
+enum err modal_find(struct call *c, const char *mark, struct box *ret);
+enum err modal_list(struct call *c, const char *prefix, struct box_list *ret);
+enum err modal_destroy(struct call *c, const char *id, enum box_state *ret);
+enum err modal_put(struct call *c, const char *id, const char *path, const void *p, size_t n);
+enum err modal_exec(struct call *c, const char *id, const char *exec_id, const char *const *argv,
+	int64_t wait_s, struct exec_result *ret);

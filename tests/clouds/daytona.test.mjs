@@ -1,0 +1,5 @@
+// The conformance list on daytona, simulated (lib/instance.mjs is used).
+
+import { conform } from './conformance.mjs';
+
+await conform('daytona');

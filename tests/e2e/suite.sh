@@ -1,0 +1,5 @@
+# shellcheck shell=bash disable=SC2034
+# How ./check runs this folder (see the top of ./check).
+CC_BUILD=$CC_ROOT/build/asan
+CC_LIMITS=$CC_ROOT/tests/e2e/limits-open.conf
+CC_EXTRA=$CC_ROOT/tests/e2e/settings.ini

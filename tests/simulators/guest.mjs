@@ -1,0 +1,146 @@
+// The machine of a simulated sandbox: real processes and real files of its own. /tmp and the home are
+// private and writable, the rest of the file system is this machine's, read-only. All processes live in a
+// pid namespace that ends with the guest.
+//
+//   const guest = await Guest.start({ home: '/home/user' });
+//   const child = guest.spawn(['sh', '-c', 'exit 3'], { cwd, env, stdin: 'pipe' });   // a ChildProcess
+//   guest.signal(child, 'SIGTERM');         // the command itself; { group: true }: its process group
+//   guest.file('/home/user/a')              // the same file, seen from outside
+//   guest.end();                            // everything in it is killed
+
+import { spawn } from 'node:child_process';
+import fs from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+
+const BOOTS_MAX = 4; // at the same time: starting a process holds up all else that this one serves
+
+const living = new Set();
+const waiting = [];
+let booting = 0;
+process.on('exit', () => {
+	for (const guest of living) guest.end();
+});
+
+const children = (pid) => {
+	try {
+		return fs.readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').split(' ').filter(Boolean).map(Number);
+	} catch {
+		return [];
+	}
+};
+
+export class Guest {
+	static async start(options) {
+		if (booting >= BOOTS_MAX) await new Promise((resolve) => waiting.push(resolve));
+		else booting += 1;
+		try {
+			const guest = new Guest(options);
+			await guest.#boot().catch((error) => {
+				guest.end();
+				throw error;
+			});
+			return guest;
+		} finally {
+			if (waiting.length) waiting.shift()();
+			else booting -= 1;
+		}
+	}
+
+	constructor({ home, env = {} }) {
+		this.home = home;
+		this.env = { PATH: '/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin', HOME: home, ...env };
+		this.dir = fs.mkdtempSync(path.join(os.tmpdir(), 'cc-guest-'));
+		for (const sub of ['tmp', 'home', 'top']) fs.mkdirSync(path.join(this.dir, sub), { mode: 0o755 });
+		fs.chmodSync(path.join(this.dir, 'tmp'), 0o1777);
+		this.ended = false;
+		living.add(this);
+	}
+
+	/** A root directory of links into this machine, so that the home may have any path. */
+	#mounts() {
+		const args = [];
+		for (const name of fs.readdirSync('/')) {
+			if (['proc', 'dev', 'tmp', 'home', 'var', 'run', 'sys', this.home.split('/')[1]].includes(name)) continue;
+			const at = `/${name}`;
+			const stat = fs.lstatSync(at);
+			if (stat.isSymbolicLink()) args.push('--symlink', fs.readlinkSync(at), at);
+			else if (stat.isDirectory()) args.push('--ro-bind', at, at);
+		}
+		return args;
+	}
+
+	async #boot() {
+		const args = ['--die-with-parent', '--unshare-pid', '--unshare-ipc', ...this.#mounts(),
+			'--proc', '/proc', '--dev', '/dev', '--dir', '/var/tmp', '--dir', '/run',
+			'--bind', path.join(this.dir, 'tmp'), '/tmp', '--bind', path.join(this.dir, 'home'), this.home,
+			'--chdir', this.home, '--info-fd', '3', 'sh', '-c', 'echo up; exec sleep 1000000'];
+		this.bwrap = spawn('bwrap', args, { stdio: ['ignore', 'pipe', 'pipe', 'pipe'], env: this.env });
+		const said = { out: '', err: '', info: '' };
+		this.bwrap.stdout.on('data', (part) => { said.out += part; });
+		this.bwrap.stderr.on('data', (part) => { said.err += part; });
+		this.bwrap.stdio[3].on('data', (part) => { said.info += part; });
+		await new Promise((resolve, reject) => {
+			const whole = () => said.out === 'up\n' && said.info.endsWith('}\n') && resolve();
+			this.bwrap.stdout.on('data', whole);
+			this.bwrap.stdio[3].on('data', whole);
+			this.bwrap.once('exit', () => reject(new Error(`no sandbox: ${said.err}`)));
+			this.bwrap.once('error', reject);
+		});
+		this.pid = JSON.parse(said.info)['child-pid'];
+	}
+
+	/** Starts a command in the guest: a ChildProcess in a process group of its own. */
+	spawn(argv, { cwd = this.home, env = {}, stdin = 'ignore' } = {}) {
+		const enter = ['--target', String(this.pid), '--pid', '--mount', '--ipc', '--root', '--wd',
+			...(process.getuid() === 0 ? [] : ['--user', '--preserve-credentials'])];
+		// The shell says nothing itself: a folder or program that is missing shows as 126 or 127.
+		const words = ['sh', '-c', 'cd -- "$0" 2>/dev/null || exit 126; exec "$@"', cwd, ...argv];
+		return spawn('nsenter', [...enter, ...words], {
+			env: { ...this.env, ...env }, detached: true, stdio: [stdin, 'pipe', 'pipe'],
+		});
+	}
+
+	/** The command's own process, seen from outside. */
+	leader(child) {
+		return children(child.pid)[0];
+	}
+
+	signal(child, name, { group = false } = {}) {
+		try {
+			if (group) process.kill(-child.pid, name);
+			else process.kill(this.leader(child) ?? child.pid, name);
+			return true;
+		} catch {
+			return false; // it has ended
+		}
+	}
+
+	/** The path of a guest's file outside; undefined where the guest may not write. */
+	file(name, cwd = this.home) {
+		const full = path.posix.resolve(cwd, name);
+		for (const [inside, outside] of [['/tmp', 'tmp'], [this.home, 'home']])
+			if (full === inside || full.startsWith(`${inside}/`))
+				return path.join(this.dir, outside, full.slice(inside.length));
+		return undefined;
+	}
+
+	isDir(name, cwd) {
+		const file = this.file(name, cwd) ?? path.posix.resolve(cwd ?? this.home, name);
+		return fs.statSync(file, { throwIfNoEntry: false })?.isDirectory() ?? false;
+	}
+
+	/** Kills everything in the guest and forgets its files. */
+	end() {
+		if (this.ended) return;
+		this.ended = true;
+		living.delete(this);
+		try {
+			if (this.pid) process.kill(this.pid, 'SIGKILL');
+		} catch {
+			// It was gone already.
+		}
+		this.bwrap?.kill('SIGKILL');
+		fs.rmSync(this.dir, { recursive: true, force: true, maxRetries: 5 });
+	}
+}
