@@ -158,7 +158,9 @@ static void confirm_stops(void)
 	int64_t now = clock_ms();
 	if (settling >= SETTLES_MAX ||
 		db_run(SQL_SANDBOXES_TO_STOP,
-			ARGS(A_INT(now), A_INT(now - STOP_GRACE_MS), A_INT(STOP_BATCH)), a, &rows))
+			ARGS(A_INT(now), A_INT(now + SANDBOX_TRY_MAX_MS),
+				A_INT(now - STOP_GRACE_MS), A_INT(STOP_BATCH)),
+			a, &rows))
 		return;
 	for (size_t i = 0; i < rows.n && !leaving; i++)
 		begin_settle(&rows, i);

@@ -15,7 +15,6 @@
 #define PAUSE_FIRST_MS  1000
 #define PAUSE_MAX_MS    (10 * 60 * 1000)
 #define STOPPING_MAX_MS 15000 /* the provider is at it: the search before counts no longer */
-#define TRY_MAX_MS      60000 /* find and destroy take no longer; then another keeper may try */
 #define UNSURE_WINDOW_MS                                                                           \
 	60000 /* so long a sandbox may stay invisible to find() after its create                   \
 	       */
@@ -113,8 +112,9 @@ static void failed(const struct sandbox_row *s, enum err why)
 bool sandbox_claim(const struct sandbox_row *s)
 {
 	uint64_t changed;
-	int64_t next = clock_ms() + pause_after(s->stop_tries) + TRY_MAX_MS;
-	return !db_change(SQL_SANDBOX_TRY, ARGS(A_INT(next), A_ID(s->id), A_INT(s->stop_tries)),
+	int64_t next = clock_ms() + pause_after(s->stop_tries) + SANDBOX_TRY_MAX_MS;
+	return !db_change(SQL_SANDBOX_TRY,
+		       ARGS(A_INT(next), A_ID(node()->process), A_ID(s->id), A_INT(s->stop_tries)),
 		       &changed) &&
 	       changed == 1;
 }

@@ -180,6 +180,7 @@ CREATE TABLE sandbox (
 	ends_at BIGINT NOT NULL,
 	stop_tries INT UNSIGNED NOT NULL DEFAULT 0,
 	next_try_at BIGINT,
+	tried_by BINARY(16),
 	stopped_at BIGINT,
 	UNIQUE KEY by_mark (mark),
 	UNIQUE KEY by_attempt (job, attempt),

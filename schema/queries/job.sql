@@ -102,13 +102,14 @@ UPDATE sandbox SET state = 'stopping', next_try_at = ? WHERE id = ? AND state = 
 UPDATE sandbox SET state = 'stopped', stopped_at = ? WHERE id = ? AND state IN ('running', 'stopping')
 
 -- One keeper takes one try: the number of tries so far is part of the claim.
--- SANDBOX_TRY (next_try_at, id, tries) change
-UPDATE sandbox SET stop_tries = stop_tries + 1, next_try_at = ? WHERE id = ? AND stop_tries = ?
+-- SANDBOX_TRY (next_try_at, process, id, tries) change
+UPDATE sandbox SET stop_tries = stop_tries + 1, next_try_at = ?, tried_by = ? WHERE id = ? AND stop_tries = ?
 AND state IN ('intent', 'unsure', 'running', 'stopping')
 
 -- The error of a failed create stays.
 -- SANDBOX_TRY_FAILED (error, next_try_at, id, tries) change again
-UPDATE sandbox SET error = IF(error_detail IS NULL, ?, error), next_try_at = ? WHERE id = ? AND stop_tries = ?
+UPDATE sandbox SET error = IF(error_detail IS NULL, ?, error), next_try_at = ?, tried_by = NULL
+WHERE id = ? AND stop_tries = ?
 AND state IN ('intent', 'unsure', 'running', 'stopping')
 
 -- SANDBOX_RAN_OUT (stopped_at, error, id) change again
@@ -120,11 +121,13 @@ SELECT id, attempt, provider_key, provider, key_name, mark, provider_id, state, 
 	warnings, stopped_at, created_at, error_detail, waited_ms, rate_micros
 FROM sandbox WHERE job = ? ORDER BY attempt
 
--- Sandboxes whose end is still to be confirmed and whose job needs them no more.
--- SANDBOXES_TO_STOP (now, grace, limit) rows
+-- Sandboxes whose end is still to be confirmed and whose job needs them no more. A try ends with the process that took
+-- it, so that nothing is billed for the rest of a dead keeper's claim: `dead_now` is later by the longest try.
+-- SANDBOXES_TO_STOP (now, dead_now, grace, limit) rows
 SELECT s.id, s.account, s.provider_key, s.provider, s.mark, s.provider_id, s.state, s.stop_tries, s.ends_at, s.created_at
-FROM sandbox s JOIN job j ON j.id = s.job
-WHERE s.state IN ('intent', 'unsure', 'running', 'stopping') AND COALESCE(s.next_try_at, 0) <= ?
+FROM sandbox s JOIN job j ON j.id = s.job LEFT JOIN process p ON p.id = s.tried_by
+WHERE s.state IN ('intent', 'unsure', 'running', 'stopping')
+AND (COALESCE(s.next_try_at, 0) <= ? OR (s.tried_by IS NOT NULL AND (p.id IS NULL OR p.dead = 1) AND s.next_try_at <= ?))
 AND (s.state = 'stopping' OR (j.state = 'ended' AND j.ended_at <= ?)) LIMIT ?
 
 -- SANDBOX_BY_MARK (mark) rows

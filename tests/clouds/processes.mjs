@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { children, driverOf, ready, service, servicePid } from '../lib/instance.mjs';
+import { children, driverOf, idHex, ready, service, servicePid } from '../lib/instance.mjs';
 import { until } from '../lib/wait.mjs';
 import { once } from './trouble.mjs';
 
@@ -10,8 +10,8 @@ const HERE = [{ path: 'here', content: 'in its folder\n' }];
 const ENDS = { cmd: once('cat here; exit 3'), files: HERE };
 const LONG = { cmd: once('cat here; sleep 8; exit 3'), files: HERE, timeout_s: 100 };
 
-// A keeper that is killed with a sandbox in hand keeps the next one away from it for a minute.
 const FIND_MS = 150000;
+const CLAIM_MS = 60000; // so long a keeper that lives may have a sandbox in hand
 
 // A job that is held in a state: by which rule, and what it runs.
 const STATES = {
@@ -84,6 +84,23 @@ export function processes(s, can) {
 				(await children()).keeper.includes(await driverOf(running.job.job_id)));
 			await kill((await children()).keeper);
 			await allEnd(s, held, true);
+		});
+
+		test('a keeper that is killed with a stop in hand: the next one goes on with it at once', async () => {
+			const way = await s.way();
+			const stop = way.rule('destroy', 'hold');
+			const job = await way.start({ cmd: 'true' });
+			await stop.seen;
+			await kill((await children()).worker);
+			const claim = await until('the keeper has the stop in hand', async () => {
+				const [[tries, until_ms]] = await s.rows(`SELECT stop_tries, next_try_at FROM sandbox WHERE job = ${idHex(job.job_id)}`);
+				return tries !== '0' && Number(until_ms) - Date.now() > CLAIM_MS / 2 && Number(until_ms);
+			});
+			await kill((await children()).keeper);
+			stop.release();
+			await s.settled(await s.ends(job, 'succeeded'));
+			const stopped = Number(await s.one(`SELECT stopped_at FROM sandbox WHERE job = ${idHex(job.job_id)}`));
+			assert.ok(stopped < claim, `stopped ${stopped - claim} ms after the claim of the dead keeper ran out`);
 		});
 
 		test('a reload with jobs in every state: all of them go on', async () => {
