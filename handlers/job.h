@@ -183,8 +183,8 @@ struct sandbox_row {
 	int64_t stop_tries, ends_ms;
 };
 void sandbox_settle(const struct sandbox_row *row, struct arena *a);
-/* Find and destroy take no longer; then another keeper may try. It may at once when the process that
- * has the try is dead. */
+/* Find and destroy take no longer; then another keeper may try. It may at once when the process
+ * that has the try is dead. */
 #define SANDBOX_TRY_MAX_MS 60000
 /* Claims the next try for this process; false: another keeper has it. */
 MUST_USE bool sandbox_claim(const struct sandbox_row *row);
