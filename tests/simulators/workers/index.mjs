@@ -3,6 +3,7 @@
 // container has a stand-in (sandbox.mjs). HTTPS in front of it as for every simulator (lib.mjs). Besides:
 //
 //   machines     tests/simulators/machines.mjs; machines.lose(place.machineOf(id)) replaces one
+//   redeploy()   the same Worker is deployed once more: what is under way is cut, machines live on
 //   beyondMs     a machine that a call started behind the end of its sandbox may live so much longer than the
 //                job: the bridge looks again two minutes later
 //   plan         nothing can be set: size and number are fixed when a bridge is deployed
@@ -77,14 +78,15 @@ export async function start(options = {}) {
 	const mine = { useSQLite: true };
 	const objects = dialect === 'vendor' ? { WarmPool: { className: 'WarmPool', ...mine } }
 		: { Registry: { className: 'Registry', ...mine } };
-	const flare = new Miniflare({
+	const deployment = {
 		modules: [{ type: 'ESModule', path: 'worker.mjs', contents: await bundle(dialect) }],
 		compatibilityDate: '2026-07-01', compatibilityFlags: ['nodejs_compat'],
 		durableObjects: { Sandbox: { className: 'Sandbox', ...mine }, ...objects },
 		bindings: { MACHINES: machines.url, SANDBOX_TRANSPORT: 'rpc',
 			...(token && { [dialect === 'vendor' ? 'SANDBOX_API_KEY' : 'BRIDGE_TOKEN']: token }) },
 		...options.miniflare,
-	});
+	};
+	const flare = new Miniflare(deployment);
 	await flare.ready;
 	const made = new Map(); // id -> { started, ended }
 	const marks = new Map(); // names of machines of the vendor's bridge -> ids of sandboxes
@@ -114,6 +116,7 @@ export async function start(options = {}) {
 		flare, machines, dialect, providerName: 'workers', beyondMs: 150000, base: place.url, plan: {},
 		markOf: (req) => dialect === 'vendor' && /^\/v1\/sandbox\/([a-z2-7]{34})/.exec(req.url)?.slice(1).map(markOf)[0],
 		credential: { token, bridge_url: place.url },
+		redeploy: () => flare.setOptions(deployment),
 		/** The name of the machine behind a sandbox: the vendor's bridge has names of its own. */
 		machineOf: (id) => [...marks].find(([, mark]) => mark === id)?.[0] ?? id,
 		/** A sandbox lives from its create, or the first of its machines, to its deletion or the last one's end. */
