@@ -353,6 +353,31 @@ test('a generation knows only its own names, and the second one lists both', asy
 	}, { name: 'old' });
 });
 
+test('a sandbox with GPUs is made in the first generation, waits for its machine, and is found by its name', async () => {
+	const at = await prepare(connect());
+	place.plan.queueMs = 700;
+	await withBox(at, async (box) => {
+		assert.match(box.sandboxId, /^sb-[A-Za-z0-9]{22}$/);
+		assert.deepEqual(place.definition(box.sandboxId).resources.gpu, { count: 2, gpuType: 'A100-80GB' });
+		assert.ok(place.log.filter(({ name }) => name === 'SandboxGetTaskId').length > 1);
+		assert.equal((await at.client.sandboxes.fromName('sdk', 'with-gpu')).sandboxId, box.sandboxId);
+		assert.ok((await idsOf(at.client.sandboxes.list({ appId: at.app.appId }))).includes(box.sandboxId));
+		assert.deepEqual(await run(box, ['sh', '-c', 'echo out; exit 7']), { out: 'out\n', err: '', code: 7 });
+		assert.equal(await box.terminate({ wait: true }), 137);
+	}, { gpu: 'a100-80gb:2', name: 'with-gpu' });
+	await withBox(at, (box) =>
+		assert.deepEqual(place.definition(box.sandboxId).resources.gpu, { count: 1, gpuType: 'T4' }), { gpu: 'T4' });
+});
+
+test('a GPU that is not to be had is refused, by the server or by the SDK', async () => {
+	const { client, app, image } = await prepare(connect());
+	for (const gpu of ['NO-SUCH', 'T4:9', 'A10:5'])
+		await assert.rejects(client.sandboxes.create(app, image, { gpu }), status(S.INVALID, /no such GPU/));
+	await assert.rejects(client.sandboxes.create(app, image, { gpu: 'T4:0' }), /Invalid GPU count/);
+	await assert.rejects(client.sandboxes.experimentalCreate(app, image, { gpu: 'T4' }), /GPUs are not supported/);
+	assert.deepEqual(await idsOf(client.sandboxes.list({ appId: app.appId })), []);
+});
+
 // ---- the account and the way there ---------------------------------------------------------------
 
 test('a wrong key is refused, and one that is missing is not sent', async () => {

@@ -257,6 +257,25 @@ test('a generation knows only its own sandboxes', async () => {
 	wire.close();
 });
 
+test('the first generation has GPUs and waits for its machine, the second one has none', async () => {
+	const wire = await control();
+	const app = await prepared(wire);
+	const order = (gpu) => ({ appId: app.appId, definition: { imageId: app.imageId, timeoutSecs: 60, resources: { gpu } } });
+	await assert.rejects(wire.call('SandboxCreateV2', order({ gpuType: 'T4', count: 1 })), fails(S.INVALID_ARGUMENT));
+	await assert.rejects(wire.call('SandboxCreate', order({ gpuType: 't4', count: 1 })), fails(S.INVALID_ARGUMENT));
+	await assert.rejects(wire.call('SandboxCreate', order({ gpuType: 'T4' })), fails(S.INVALID_ARGUMENT));
+	await wire.call('SandboxTerminate', await wire.call('SandboxCreate', order({})));
+	place.plan.queueMs = 60000;
+	const box = await wire.call('SandboxCreate', order({ gpuType: 'T4', count: 1 }));
+	assert.equal((await wire.call('SandboxGetTaskId', box)).taskId, undefined);
+	assert.equal((await wire.call('SandboxWait', box)).result, undefined);
+	place.plan.queueMs = 0;
+	assert.match((await wire.call('SandboxGetTaskId', box)).taskId, /^ta-/);
+	await wire.call('SandboxTerminate', box);
+	assert.equal((await wire.call('SandboxWait', box)).result.status, 3);
+	wire.close();
+});
+
 test('an image is built while one waits, and one that does not exist says so', async () => {
 	const wire = await control();
 	const { appId } = await wire.call('AppGetOrCreate', { appName: 'app', objectCreationType: 1 });

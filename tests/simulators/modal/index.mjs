@@ -24,6 +24,9 @@ export { Refusal } from './place.mjs';
 const SUCCESS = 1, FAILURE = 2, TERMINATED = 3, TIMEOUT = 4;
 const PAGE = 3; // sandboxes in one reply of a list
 const HOME = '/root';
+// How many of a kind one sandbox gets at most; what is not here is not to be had.
+const GPUS = { T4: 8, L4: 8, A10: 4, A10G: 4, L40S: 8, A100: 8, 'A100-40GB': 8, 'A100-80GB': 8, 'RTX-PRO-6000': 8, H100: 8,
+	'H100!': 8, H200: 8, B200: 8, 'B200+': 8, ANY: 8 };
 
 const ops = [[/^AuthTokenGet$/, 'check'], [/^Sandbox(Create)(V2)?$/, 'create'], [/^SandboxGetFromName/, 'find'],
 	[/^SandboxList/, 'list'], [/^SandboxTerminate/, 'destroy'], [/^SandboxWait/, 'look'], [/^TaskExecStart$/, 'exec'],
@@ -42,8 +45,9 @@ function jwt(seconds) {
 }
 
 class Modal {
-	/* waitS: the longest time that one call waits for the end of a sandbox. */
-	plan = { maxLifeS: 86400, concurrency: 1000, throttleS: 0, bootMs: 0, imageBuild: false, tokenS: 1200, waitS: 60,
+	/* waitS: the longest time that one call waits for the end of a sandbox; queueMs: so long one of the first
+	   generation waits for its machine. */
+	plan = { maxLifeS: 86400, concurrency: 1000, throttleS: 0, bootMs: 0, queueMs: 0, imageBuild: false, tokenS: 1200, waitS: 60,
 		brokenImages: /no-such/ };
 	credential = { token: `ak-${random(22)}:as-${random(22)}` };
 	#boxes = new Map();
@@ -161,13 +165,23 @@ class Modal {
 			throw new Refusal(EXHAUSTED, 'too many sandboxes', this.#retry(this.plan.throttleS || 5));
 	}
 
+	/** A sandbox without a GPU may say so with an empty message, as Modal's own clients do. */
+	#admitGpu({ resources }, v2) {
+		const { gpuType: type, count = 0 } = resources?.gpu ?? {};
+		if (!type && !count) return;
+		if (v2) throw new Refusal(INVALID, 'no GPUs in this generation');
+		if (!Object.hasOwn(GPUS, type ?? '') || count < 1 || count > GPUS[type]) throw new Refusal(INVALID, 'no such GPU');
+	}
+
 	#retry(seconds) {
 		const policy = encode(types.RetryPolicy, { retryAfterSecs: seconds });
 		return encode(types.StatusDetails, { code: EXHAUSTED, message: 'wait',
 			details: [{ typeUrl: 'type.googleapis.com/modal.client.RPCRetryPolicy', value: policy }] });
 	}
 
-	async #create({ appId, definition = {}, tags, secretSources }, id) {
+	async #create({ appId, definition = {}, tags, secretSources }, v2) {
+		const id = v2 ? `sb-v2${random(26)}` : `sb-${random(22)}`;
+		this.#admitGpu(definition, v2);
 		this.#admit({ appId, definition });
 		const env = Object.assign({}, ...secretSources.map((s) => s.env?.values ?? this.#secrets.get(s.secretId) ?? {}),
 			...definition.secretIds.map((s) => this.#secrets.get(s) ?? {}));
@@ -192,12 +206,12 @@ class Modal {
 	}
 
 	async SandboxCreateV2(request, call) {
-		const box = await this.#create(request, `sb-v2${random(26)}`);
+		const box = await this.#create(request, true);
 		return { sandboxId: box.id, taskId: box.taskId, commandRouterAccess: this.#access(box, call) };
 	}
 
 	async SandboxCreate(request) {
-		return { sandboxId: (await this.#create(request, `sb-${random(22)}`)).id };
+		return { sandboxId: (await this.#create(request, false)).id };
 	}
 
 	/** The sandbox of an id. The second generation's calls know only their own kind, the first one's likewise. */
@@ -228,6 +242,7 @@ class Modal {
 
 	SandboxGetTaskId({ sandboxId }, call, v2) {
 		const box = this.#box(sandboxId, v2);
+		if (!v2 && !box.result && Date.now() < box.started + this.plan.queueMs) return {};
 		return { taskId: box.taskId, ...(box.result ? { taskResult: box.result } : {}) };
 	}
 
@@ -384,7 +399,7 @@ class Modal {
 		const tags = like.tags.map(({ tagName, tagValue }) => ({ tagName,
 			tagValue: tagValue.replace(before, mark.slice(0, mark.lastIndexOf('-'))) }));
 		const definition = { ...like.definition, name: mark };
-		return (await this.#create({ appId: like.appId, definition, tags, secretSources: [] }, `sb-v2${random(26)}`)).id;
+		return (await this.#create({ appId: like.appId, definition, tags, secretSources: [] }, like.id.startsWith('sb-v2'))).id;
 	}
 
 	boxes() {
