@@ -103,7 +103,8 @@ static struct list words_of(struct arena *a, unsigned bits, const char *const *n
 }
 
 /* In the order of the bits of enum provider_can. */
-static const char *const options[] = {"files", "memory_mb", "cpu", "template", "runtime"};
+static const char *const options[] = {"files", "memory_mb", "cpu", "template", "runtime", "gpu"};
+#define OPTIONS (sizeof options / sizeof options[0])
 
 static const void *view_rates(struct arena *a, const char *provider)
 {
@@ -134,7 +135,7 @@ static struct provider_out view_provider(struct arena *a, const struct provider 
 		.timeout_max_s = p->timeout_max_s,
 		.rates = view_rates(a, p->name),
 		.fields = words_of(a, p->needs, fields, 5),
-		.options = words_of(a, p->can, options, 5)};
+		.options = words_of(a, p->can, options, OPTIONS)};
 }
 
 const void *provider_view(struct arena *a, const struct provider *p)
@@ -161,7 +162,7 @@ static struct key_out view_key(struct arena *a, const struct rows *rows, size_t 
 		.created_at = row_int(rows, i, KEY_COL_CREATED),
 		.used_at = h.used_at,
 		.create_ms = ABSENT_INT,
-		.options = words_of(a, p ? p->can : 0, options, 5),
+		.options = words_of(a, p ? p->can : 0, options, OPTIONS),
 		.timeout_max_s = p ? p->timeout_max_s : 0,
 		.price = p ? p->price : NULL,
 		.rates = p ? view_rates(a, p->name) : NULL};

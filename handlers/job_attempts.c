@@ -90,7 +90,7 @@ static int64_t lived_ms(const struct rows *boxes, size_t at, int64_t now)
 static const char *cost_note(const struct price *p, bool rated)
 {
 	if (!p || !rated)
-		return "The price of this provider or of this size is not known here.";
+		return "The price of this provider, size or GPU is not known here.";
 	if (p->cpu == 0 && p->gib == 0 && p->flat == 0)
 		return "Free: it is your own computer.";
 	if (p->cpu_used)

@@ -33,6 +33,18 @@ static bool is_line(const char *s)
 	return *s == 0;
 }
 
+#define GPU_LETTERS "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+!.-"
+
+/* A type, and perhaps a count of one digit. */
+static bool is_gpu(const char *s)
+{
+	size_t n = strspn(s, GPU_LETTERS);
+	if (!isalnum((unsigned char)*s) || n > GPU_CHARS_MAX)
+		return false;
+	return s[n] == 0 ||
+	       (s[n] == ':' && s[n + 1] > '0' && s[n + 1] <= '0' + GPUS_MAX && s[n + 2] == 0);
+}
+
 static bool is_idem_key(const char *s)
 {
 	for (; *s; s++)
@@ -62,6 +74,7 @@ static const struct field run_fields[] = {
 	INT_FIELD(struct run_in, wait_s, 0, 0, WAIT_S_MAX, "How long this call waits for the end; 45 unless said otherwise. Then it answers with a job_id for get_job."),
 	STR_FIELD(struct run_in, runtime, 0, 1, 64, "What the provider calls a runtime; refused where there is none."),
 	STR_FIELD(struct run_in, template, 0, 1, 200, "What the provider calls a template or image; refused where there is none."),
+	STR_FIELD(struct run_in, gpu, 0, 1, GPU_CHARS_MAX + 2, "A type of GPU as the provider calls it, and how many where it is not one; refused where there is none.", .pattern = "^[A-Za-z0-9][A-Za-z0-9+!.-]{0,31}(:[1-8])?$", .valid = is_gpu, .example = "\"H100:2\""),
 	INT_FIELD(struct run_in, memory_mb, 0, 64, 1048576, "Memory of the sandbox in MB, where the provider lets one choose."),
 	INT_FIELD(struct run_in, cpu, 0, 1, 256, "Processors of the sandbox, where the provider lets one choose."),
 	NUM_FIELD(struct run_in, free_mb, 0, 0, MEMORY_MB_MAX, "Free memory in MB on your machine: recorded and judged as check_memory does."),
@@ -215,6 +228,13 @@ static const char *unix_lines(const char *cmd, struct arena *a)
 		if (!(cmd[0] == '\r' && cmd[1] == '\n'))
 			*at++ = *cmd;
 	return out;
+}
+
+void gpu_read(const char *text, struct arena *a, const char **ret_type, int64_t *ret_count)
+{
+	size_t n = strcspn(text, ":");
+	*ret_type = arena_copy(a, text, n);
+	*ret_count = text[n] ? text[n + 1] - '0' : 1;
 }
 
 enum err job_input(const struct run_in *in, struct arena *a, struct spool_job *ret)

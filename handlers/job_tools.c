@@ -150,6 +150,7 @@ static enum err prepare(struct req *r, const struct run_in *in, struct drive *d)
 		.key = in->key,
 		.runtime = in->runtime,
 		.template = in->template,
+		.gpu = in->gpu,
 		.memory_mb = in->memory_mb,
 		.cpu = in->cpu,
 		.timeout_s = in->timeout_s == ABSENT_INT ? TIMEOUT_S_DEFAULT : in->timeout_s};
@@ -177,6 +178,8 @@ static enum err prepare(struct req *r, const struct run_in *in, struct drive *d)
 		.cpu = in->cpu == ABSENT_INT ? 0 : in->cpu,
 		.runtime = in->runtime ? arena_str(d->arena, in->runtime) : NULL,
 		.template = in->template ? arena_str(d->arena, in->template) : NULL};
+	if (in->gpu)
+		gpu_read(in->gpu, d->arena, &d->spec.gpu, &d->spec.gpu_count);
 	return OK;
 }
 

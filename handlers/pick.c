@@ -84,6 +84,7 @@ static enum err fits(const struct provider *p, const struct wish_for_provider *w
 		{w->template != NULL, CAN_TEMPLATE, "template"},
 		{w->memory_mb != ABSENT_INT, CAN_MEMORY, "memory_mb"},
 		{w->cpu != ABSENT_INT, CAN_CPU, "cpu"},
+		{w->gpu != NULL, CAN_GPU, "gpu"},
 	};
 	for (size_t i = 0; i < sizeof options / sizeof options[0]; i++)
 		if (options[i].asked && !(p->can & options[i].can))

@@ -9,7 +9,7 @@
 struct wish_for_provider {
 	const char *provider; /* a provider or the name of a saved key; NULL: not named */
 	const char *key;      /* the name of a saved key; NULL: not named */
-	const char *runtime, *template;
+	const char *runtime, *template, *gpu;
 	int64_t memory_mb, cpu, timeout_s; /* ABSENT_INT: not asked for */
 };
 struct choice {

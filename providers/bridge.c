@@ -209,6 +209,8 @@ static enum err bridge_create(struct call *c, const struct box_spec *spec, struc
 	if (spec->runtime || spec->template)
 		return fail(ERR_UNSUPPORTED, spec->runtime ? "runtime" : "template",
 			"this provider has no such choice");
+	if (spec->gpu)
+		return fail(ERR_UNSUPPORTED, "gpu", "this provider gives no gpu");
 	write_spec(c, spec, &body);
 	struct ask q = {.method = "POST",
 		.path = BOXES_PATH,

@@ -110,6 +110,8 @@ static enum err check_spec(const struct box_spec *spec)
 	if (spec->cpu)
 		return fail(
 			ERR_UNSUPPORTED, "cpu", "processors belong to the snapshot: pass template");
+	if (spec->gpu)
+		return fail(ERR_UNSUPPORTED, "gpu", "Daytona gives no gpu through this API");
 	if (spec->network == NETWORK_HOST)
 		return fail(ERR_UNSUPPORTED, "network", "a cloud sandbox has no network of a host");
 	return daytona_check_id(spec->mark);

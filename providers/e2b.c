@@ -61,6 +61,8 @@ static enum err check_spec(const struct box_spec *spec)
 	if (spec->memory_mb || spec->cpu)
 		return fail(ERR_UNSUPPORTED, spec->memory_mb ? "memory_mb" : "cpu",
 			"belongs to the template at E2B; choose one with the size you need");
+	if (spec->gpu)
+		return fail(ERR_UNSUPPORTED, "gpu", "E2B gives no gpu");
 	if (spec->network == NETWORK_HOST)
 		return fail(ERR_UNSUPPORTED, "network", "E2B has no such network");
 	return OK;

@@ -38,13 +38,8 @@ static void pair(const struct price *row, int64_t *cpu, int64_t *mb)
 	*mb = *cpu * row->mb_per_cpu;
 }
 
-int64_t price_rate(const struct provider *p, const struct box_spec *spec)
+static int64_t by_size(const struct price *row, const struct box_spec *spec)
 {
-	const struct price *row = price_of(p->name);
-	if (!row)
-		return PRICE_UNKNOWN;
-	if (row->cpu == 0 && row->gib == 0)
-		return row->flat;
 	bool by_template = row->template_decides && spec->template;
 	int64_t cpu = spec->cpu, mb = spec->memory_mb;
 	if (row->mb_per_cpu > 0)
@@ -56,4 +51,12 @@ int64_t price_rate(const struct provider *p, const struct box_spec *spec)
 	if (cpu == 0 || mb == 0)
 		return PRICE_UNKNOWN;
 	return row->flat + cpu * row->cpu + mb * row->gib / 1024;
+}
+
+int64_t price_rate(const struct provider *p, const struct box_spec *spec)
+{
+	const struct price *row = price_of(p->name);
+	if (!row || spec->gpu) /* no row has prices of GPUs, which cost more than all else */
+		return PRICE_UNKNOWN;
+	return row->cpu == 0 && row->gib == 0 ? row->flat : by_size(row, spec);
 }

@@ -52,6 +52,8 @@ struct box_spec {
 	const char *mark;               /* our mark: name, label or metadata at the provider */
 	int64_t life_s;                 /* hard end set at the provider */
 	int64_t memory_mb, cpu;         /* 0: the provider's default */
+	const char *gpu;                /* what the provider calls its type; NULL: none */
+	int64_t gpu_count;              /* of that type, 1 to GPUS_MAX */
 	const char *runtime, *template; /* NULL: default */
 	enum network network;
 };
@@ -103,7 +105,8 @@ enum provider_can {
 	CAN_CPU = 4,
 	CAN_TEMPLATE = 8,
 	CAN_RUNTIME = 16,
-	CAN_LIST = 32, /* can be swept by mark */
+	CAN_GPU = 32,
+	CAN_LIST = 64, /* can be swept by mark */
 };
 
 /* Which members of a credential a provider takes. */

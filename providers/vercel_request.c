@@ -64,6 +64,8 @@ enum err vercel_check_spec(const struct box_spec *s, int64_t *ret_cpu)
 			     : fail(ERR_INTERNAL, NULL, "a mark is not fit for a name");
 	if (!e && s->network == NETWORK_HOST)
 		e = fail(ERR_UNSUPPORTED, "network", "a Vercel sandbox has no network of a host");
+	if (!e && s->gpu)
+		e = fail(ERR_UNSUPPORTED, "gpu", "a Vercel sandbox has no gpu");
 	e = e ? e : check_runtime(s);
 	return e ? e : choose_cpu(s, ret_cpu);
 }

@@ -159,6 +159,8 @@ static enum err check_spec(const struct box_spec *spec)
 	if (spec->runtime || spec->template)
 		return fail(ERR_UNSUPPORTED, spec->runtime ? "runtime" : "template",
 			"this provider has no such choice");
+	if (spec->gpu)
+		return fail(ERR_UNSUPPORTED, "gpu", "this provider gives no gpu");
 	if (spec->network != NETWORK_DEFAULT && spec->network != NETWORK_INTERNET)
 		return fail(ERR_UNSUPPORTED, "network", "this provider has no such choice");
 	return OK;

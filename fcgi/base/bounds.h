@@ -19,6 +19,8 @@
 #define WAIT_S_MAX         240      /* below nginx's fastcgi_read_timeout (260 s) */
 #define WAIT_S_DEFAULT     45       /* below the shortest time-out of a known client (60 s) */
 #define MEMORY_MB_MAX      67108864 /* 64 TB in MB: above it somebody sent bytes or kB */
+#define GPU_CHARS_MAX      32       /* of a type; the longest known one has 12 */
+#define GPUS_MAX           8        /* of one sandbox: no provider has machines with more */
 #define IDEM_KEY_CHARS_MAX 255
 #define KEY_NAME_CHARS_MAX 64
 #define TOKEN_BYTES_MAX    4096 /* a provider key or token value */

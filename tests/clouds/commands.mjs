@@ -157,7 +157,8 @@ function refusals(s) {
 		}
 	});
 
-	const wishes = { runtime: 'no-such-runtime', template: 'no-such-template-here', memory_mb: 1000000, cpu: 255 };
+	const wishes = { runtime: 'no-such-runtime', template: 'no-such-template-here', memory_mb: 1000000, cpu: 255,
+		gpu: 'NO-SUCH:2' };
 	for (const [option, value] of Object.entries(wishes))
 		test(`${option}: what is not to be had is refused by name, never dropped`, async () => {
 			const { providers } = (await s.client.rest('list_providers')).json;

@@ -365,6 +365,9 @@ static void a_choice_that_bridges_lack_is_refused_before_the_network(void **stat
 	assert_string_equal(fault_of(ERR_UNSUPPORTED)->field, "runtime");
 	want = (struct box_spec){.mark = MARK, .life_s = 1, .template = "x"};
 	assert_int_equal(bridge_ops.create(&b->call, &want, &box), ERR_UNSUPPORTED);
+	want = (struct box_spec){.mark = MARK, .life_s = 1, .gpu = "T4", .gpu_count = 1};
+	assert_int_equal(bridge_ops.create(&b->call, &want, &box), ERR_UNSUPPORTED);
+	assert_string_equal(fault_of(ERR_UNSUPPORTED)->field, "gpu");
 	expect_played(0);
 }
 

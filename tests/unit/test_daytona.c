@@ -462,11 +462,12 @@ static void choices_that_it_lacks_are_refused_by_name_before_the_network(void **
 	const struct box_spec wants[] = {{.mark = MARK, .life_s = 1, .runtime = "node22"},
 		{.mark = MARK, .life_s = 1, .memory_mb = 512},
 		{.mark = MARK, .life_s = 1, .cpu = 2},
-		{.mark = MARK, .life_s = 1, .network = NETWORK_HOST}};
-	const char *const fields[] = {"runtime", "memory_mb", "cpu", "network"};
+		{.mark = MARK, .life_s = 1, .network = NETWORK_HOST},
+		{.mark = MARK, .life_s = 1, .gpu = "T4", .gpu_count = 1}};
+	const char *const fields[] = {"runtime", "memory_mb", "cpu", "network", "gpu"};
 	struct box box;
 	play((const struct answer[]){{0}});
-	for (int i = 0; i < 4; i++) {
+	for (int i = 0; i < 5; i++) {
 		assert_int_equal(b->ops->create(&b->call, &wants[i], &box), ERR_UNSUPPORTED);
 		assert_string_equal(fault_of(ERR_UNSUPPORTED)->field, fields[i]);
 	}

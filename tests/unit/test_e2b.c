@@ -490,10 +490,11 @@ static void the_template_is_passed_on_and_sizes_are_refused_by_name(void **state
 	assert_non_null(strstr(last_body, "\"allow_internet_access\":false"));
 	const struct box_spec wrong[] = {{.mark = MARK, .runtime = "python"},
 		{.mark = MARK, .memory_mb = 1024}, {.mark = MARK, .cpu = 4},
-		{.mark = MARK, .network = NETWORK_HOST}};
-	static const char *const fields[] = {"runtime", "memory_mb", "cpu", "network"};
+		{.mark = MARK, .network = NETWORK_HOST},
+		{.mark = MARK, .gpu = "T4", .gpu_count = 1}};
+	static const char *const fields[] = {"runtime", "memory_mb", "cpu", "network", "gpu"};
 	play((const struct answer[]){{0}});
-	for (int i = 0; i < 4; i++)
+	for (int i = 0; i < 5; i++)
 		expect_fault(ops()->create(&b->call, &wrong[i], &box), ERR_UNSUPPORTED, fields[i],
 			"E2B");
 	expect_played(0);

@@ -2,6 +2,7 @@
 #include "arena.h"
 #include "bounds.h"
 #include "job_input.h"
+#include "json.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -147,6 +148,52 @@ static void carriage_returns_before_line_feeds_go(void **state)
 	assert_string_equal(fault_of(ERR_BAD_INPUT)->field, "cmd");
 }
 
+static enum err take_gpu(struct arena *a, const char *gpu, struct run_in *ret)
+{
+	CLEANUP_JSON struct json *root = NULL;
+	const char *text = arena_printf(a, "{\"cmd\":\"true\",\"gpu\":\"%s\"}", gpu);
+	assert_int_equal(json_parse(text, strlen(text), &root), OK);
+	return shape_decode(&run_in_shape, root, a, ret);
+}
+
+static void a_gpu_is_a_type_and_perhaps_a_count(void **state)
+{
+	static const struct {
+		const char *in, *type;
+		int64_t count;
+	} rows[] = {{"T4", "T4", 1}, {"A100-80GB", "A100-80GB", 1}, {"H100:2", "H100", 2},
+		{"h100!:8", "h100!", 8}, {"B200+", "B200+", 1},
+		{"RTX-PRO-6000:1", "RTX-PRO-6000", 1},
+		{"abcdefghijklmnopqrstuvwxyz012345:3", "abcdefghijklmnopqrstuvwxyz012345", 3}};
+	CLEANUP_ARENA struct arena *a = arena_new(ARENA_MAX);
+	struct run_in in;
+	const char *type;
+	int64_t count;
+	(void)state;
+	for (size_t i = 0; i < COUNT(rows); i++) {
+		assert_int_equal(take_gpu(a, rows[i].in, &in), OK);
+		gpu_read(in.gpu, a, &type, &count);
+		assert_string_equal(type, rows[i].type);
+		assert_int_equal(count, rows[i].count);
+	}
+}
+
+static void what_is_no_gpu_is_refused_with_the_form(void **state)
+{
+	static const char *const rows[] = {"", ":", ":2", "T4:", "T4:0", "T4:9", "T4:10", "T4:02",
+		"T4:-1", "T4:2:2", "T4:x", "T4 :2", " T4", "T4\\n", "-T4", "T4,L4", "T\u00e44",
+		"abcdefghijklmnopqrstuvwxyz0123456", "abcdefghijklmnopqrstuvwxyz0123456:2"};
+	CLEANUP_ARENA struct arena *a = arena_new(ARENA_MAX);
+	struct run_in in;
+	(void)state;
+	for (size_t i = 0; i < COUNT(rows); i++) {
+		assert_int_equal(take_gpu(a, rows[i], &in), ERR_BAD_INPUT);
+		const struct fault *why = fault_of(ERR_BAD_INPUT);
+		assert_string_equal(why->field, "gpu");
+		assert_true(strstr(why->detail, "[1-8]") || strstr(why->detail, "1 to 34"));
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -158,6 +205,8 @@ int main(void)
 		cmocka_unit_test(bad_base64_is_named),
 		cmocka_unit_test(modes_are_octal),
 		cmocka_unit_test(carriage_returns_before_line_feeds_go),
+		cmocka_unit_test(a_gpu_is_a_type_and_perhaps_a_count),
+		cmocka_unit_test(what_is_no_gpu_is_refused_with_the_form),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -284,6 +284,8 @@ static void an_unknown_size_or_price_is_unknown(void **state)
 	assert_int_equal(rate("modal", 0, 0, NULL), PRICE_UNKNOWN);
 	assert_int_equal(rate("modal", 2, 1024, NULL), 2 * 71000 + 24000);
 	assert_int_equal(rate("runloop", 2, 1024, NULL), PRICE_UNKNOWN);
+	struct box_spec gpu = {.cpu = 2, .memory_mb = 1024, .gpu = "T4", .gpu_count = 1};
+	assert_int_equal(price_rate(named("modal"), &gpu), PRICE_UNKNOWN);
 }
 
 /* -- estimates --------------------------------------------------------------------------------- */

@@ -311,6 +311,7 @@ static const struct denied denials[] = {
 	{{.mark = MARK, .cpu = 3}, "cpu", "1, 2, 4"},
 	{{.mark = MARK, .cpu = 34}, "cpu", "8 on Pro"},
 	{{.mark = MARK, .network = NETWORK_HOST}, "network", "host"},
+	{{.mark = MARK, .gpu = "T4", .gpu_count = 1}, "gpu", "no gpu"},
 };
 
 static void what_can_not_be_given_is_refused_by_name_before_the_network(void **state)

@@ -264,9 +264,10 @@ static void what_the_vendors_bridge_can_not_do_is_refused(void **state)
 	struct bench *b = *state;
 	struct box box;
 	const struct box_spec odd[] = {{.mark = MARK, .runtime = "python"},
-		{.mark = MARK, .template = "debian"}, {.mark = MARK, .network = NETWORK_NONE}};
-	static const char *const fields[] = {"runtime", "template", "network"};
-	for (size_t i = 0; i < 3; i++) {
+		{.mark = MARK, .template = "debian"}, {.mark = MARK, .network = NETWORK_NONE},
+		{.mark = MARK, .gpu = "T4", .gpu_count = 1}};
+	static const char *const fields[] = {"runtime", "template", "network", "gpu"};
+	for (size_t i = 0; i < 4; i++) {
 		PLAY(VENDOR);
 		assert_int_equal(last = b->ops->create(&b->call, &odd[i], &box), ERR_UNSUPPORTED);
 		assert_string_equal(fault_field(), fields[i]);
