@@ -1,7 +1,7 @@
 /*
- * Sandboxes at Modal: made, found, listed, ended. Made ones are of the second generation; those of
- * the first, which other programs may have made under our tag, are listed and ended as well. It
- * promises that a sandbox never outlives its hard end, which goes with the order to make it.
+ * Sandboxes at Modal: made, found, listed, ended. Made ones are of the second generation, and with
+ * a GPU (modal_gpu.c) of the first, which alone has any. It promises that a sandbox never outlives
+ * its hard end, which goes with the order to make it.
  */
 #include "modal_call.h"
 
@@ -162,27 +162,31 @@ static enum err choose_image(struct call *c, const struct modal_key *k, const ch
 
 static int64_t life_of(const struct box_spec *spec)
 {
-	return spec->life_s < LIFE_MAX_S ? spec->life_s : LIFE_MAX_S;
+	/* It is not known whether the time in which it waits for its machine counts. */
+	int64_t life_s = spec->life_s + modal_queue_s(spec);
+	return life_s < LIFE_MAX_S ? life_s : LIFE_MAX_S;
 }
 
-static void write_resources(const struct box_spec *spec, struct buf *b)
+static void write_resources(struct arena *a, const struct box_spec *spec, struct buf *b)
 {
 	CLEANUP_BUF struct buf r;
-	buf_init(&r, 64);
+	buf_init(&r, 128);
 	if (spec->memory_mb)
 		pb_put_uint(&r, 2, (uint64_t)spec->memory_mb);
 	if (spec->cpu)
 		pb_put_uint(&r, 3, (uint64_t)spec->cpu * MILLI_PER_CPU);
+	modal_gpu_write(a, spec, &r);
 	pb_put_msg(b, 5, &r);
 }
 
-static void write_definition(const struct box_spec *spec, const char *image, struct buf *b)
+static void write_definition(
+	struct arena *a, const struct box_spec *spec, const char *image, struct buf *b)
 {
 	CLEANUP_BUF struct buf network;
 	buf_init(&network, 16);
 	pb_put_uint(&network, 1, spec->network == NETWORK_NONE ? NETWORK_BLOCKED : NETWORK_OPEN);
 	pb_put_str(b, 3, image);
-	write_resources(spec, b);
+	write_resources(a, spec, b);
 	pb_put_uint(b, 7, (uint64_t)life_of(spec));
 	pb_put_bytes(b, 20, "", 0); /* no ports */
 	pb_put_msg(b, 22, &network);
@@ -209,22 +213,27 @@ static enum err order(struct call *c, const struct modal_key *k, const struct bo
 	const struct buf *body, struct box *ret)
 {
 	struct pb_msg m;
-	struct modal_ask q = {.method = "SandboxCreateV2",
+	bool wrong = false;
+	struct modal_ask q = {.method = spec->gpu ? "SandboxCreate" : "SandboxCreateV2",
 		.body = body,
 		.effect = EFFECT_CREATES,
 		.total_ms = CREATE_MS,
-		.once = modal_uuid(c->arena, spec->mark)};
+		.once = modal_uuid(c->arena, spec->mark),
+		.ret_wrong = &wrong};
 	int64_t now = clock_ms();
 	enum err e = modal_control(c, k, &q, &m);
 	if (e == ERR_BOX_GONE)
 		return fail(ERR_UPSTREAM, NULL, "Modal does not know the app or the image");
 	if (e)
-		return e;
+		return wrong && spec->gpu ? modal_gpu_refused() : e;
 	const char *id = pb_word(m, 1, MODAL_ID_MAX, c->arena);
 	if (!id || !modal_id_ok(id))
 		return fail(ERR_UPSTREAM_UNSURE, NULL, "Modal did not answer with the new sandbox");
 	/* Without it the first command asks where the sandbox is reached. */
 	(void)modal_note(c, id, pb_word(m, 3, MODAL_ID_MAX, c->arena), pb_bytes(m, 5));
+	e = spec->gpu ? modal_wait_machine(c, k, spec, id) : OK;
+	if (e)
+		return e;
 	*ret = (struct box){.id = id,
 		.mark = arena_str(c->arena, spec->mark),
 		.state = BOX_RUNNING,
@@ -267,7 +276,7 @@ enum err modal_create(struct call *c, const struct box_spec *spec, struct box *r
 		return fail(ERR_UPSTREAM, NULL, "Modal does not know its own app");
 	if (e)
 		return e;
-	write_definition(spec, image, &definition);
+	write_definition(c->arena, spec, image, &definition);
 	pb_put_str(&body, 1, app);
 	pb_put_msg(&body, 2, &definition);
 	write_tag(c->arena, spec->mark, &body, 4);
@@ -276,18 +285,27 @@ enum err modal_create(struct call *c, const struct box_spec *spec, struct box *r
 
 /* -- find and list ----------------------------------------------------------------------------- */
 
-enum err modal_find(struct call *c, const char *mark, struct box *ret)
+/* A generation finds only its own. Which one the sandbox would be of is not known here. */
+static enum err find_in_both(
+	struct call *c, const struct modal_key *k, const char *mark, struct pb_msg *ret)
 {
-	CLEANUP_MODAL_KEY struct modal_key k = {0};
 	CLEANUP_BUF struct buf body;
-	struct pb_msg m;
 	buf_init(&body, MODAL_BODY);
 	pb_put_str(&body, 1, mark);
 	pb_put_str(&body, 3, MODAL_APP);
 	struct modal_ask q = {
 		.method = "SandboxGetFromNameV2", .body = &body, .effect = EFFECT_READS};
+	enum err e = modal_control(c, k, &q, ret);
+	q.method = "SandboxGetFromName";
+	return e == ERR_BOX_GONE ? modal_control(c, k, &q, ret) : e;
+}
+
+enum err modal_find(struct call *c, const char *mark, struct box *ret)
+{
+	CLEANUP_MODAL_KEY struct modal_key k = {0};
+	struct pb_msg m;
 	enum err e = modal_open(c, &k);
-	e = e ? e : modal_control(c, &k, &q, &m);
+	e = e ? e : find_in_both(c, &k, mark, &m);
 	if (e == ERR_BOX_GONE) {
 		*ret = (struct box){.id = NULL, .state = BOX_STOPPED};
 		return OK;

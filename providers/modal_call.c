@@ -96,6 +96,8 @@ enum err modal_control(
 		.secrets = secrets};
 	struct http_reply r;
 	enum err e = send(c, &h, q, &r);
+	if (!e && q->ret_wrong)
+		*q->ret_wrong = r.fate == HTTP_REPLIED && grpc_http_status(&r) == 400;
 	return e ? e : judge(c, &r, q, ret);
 }
 
@@ -235,7 +237,7 @@ static enum err gone(void)
 	return fail(ERR_BOX_GONE, NULL, "the sandbox has ended");
 }
 
-/* The task of a sandbox that runs. */
+/* The task of a sandbox that has not ended; *ret NULL: it waits for a machine. */
 static enum err ask_task(
 	struct call *c, const struct modal_key *k, const char *id, const char **ret)
 {
@@ -252,7 +254,7 @@ static enum err ask_task(
 	if (pb_uint(pb_bytes(m, 2), 1) != MODAL_RESULT_RUNNING)
 		return gone();
 	*ret = pb_word(m, 1, MODAL_ID_MAX, c->arena);
-	return *ret ? OK : fail(ERR_UPSTREAM, NULL, "the sandbox has not begun yet");
+	return OK;
 }
 
 static enum err ask_access(struct call *c, const struct modal_key *k, const char *id,
@@ -269,16 +271,34 @@ static enum err ask_access(struct call *c, const struct modal_key *k, const char
 	return modal_control(c, k, &q, ret);
 }
 
+static enum err reach_task(
+	struct call *c, const struct modal_key *k, const char *id, const char *task)
+{
+	struct pb_msg access;
+	if (!task)
+		return fail(ERR_UPSTREAM, NULL, "the sandbox has not begun yet");
+	enum err e = ask_access(c, k, id, task, &access);
+	if (!e && !modal_note(c, id, task, access))
+		return fail(ERR_UPSTREAM, NULL, "Modal did not say where the sandbox is reached");
+	return e;
+}
+
 static enum err reach_anew(struct call *c, const char *id)
 {
 	CLEANUP_MODAL_KEY struct modal_key k = {0};
 	const char *task = NULL;
-	struct pb_msg access;
 	enum err e = modal_open(c, &k);
 	e = e ? e : ask_task(c, &k, id, &task);
-	e = e ? e : ask_access(c, &k, id, task, &access);
-	if (!e && !modal_note(c, id, task, access))
-		return fail(ERR_UPSTREAM, NULL, "Modal did not say where the sandbox is reached");
+	return e ? e : reach_task(c, &k, id, task);
+}
+
+enum err modal_begun(struct call *c, const struct modal_key *k, const char *id, bool *ret)
+{
+	const char *task = NULL;
+	enum err e = ask_task(c, k, id, &task);
+	*ret = task;
+	if (task)
+		(void)!reach_task(c, k, id, task);
 	return e;
 }
 

@@ -35,6 +35,7 @@ struct modal_ask {
 	struct grpc_stream *stream; /* of the reply; NULL: it is one message */
 	bool frames;                /* the body consists of frames already */
 	bool *ret_later;            /* set when nobody is there (yet) who could answer; or NULL */
+	bool *ret_wrong;            /* set when what was asked for is taken for wrong; or NULL */
 };
 
 /* Exchanges the key; one round trip. ERR_KEY_REFUSED on token. Close in any case. */
@@ -61,6 +62,10 @@ bool modal_note(struct call *c, const char *id, const char *task, struct pb_msg 
  * trips). ERR_BOX_GONE when the sandbox has ended. */
 MUST_USE enum err modal_reach(struct call *c, const char *id);
 
+/* Whether a sandbox that was just made has got its machine; then it is noted where it is reached,
+ * if that is told. ERR_BOX_GONE when it has ended. */
+MUST_USE enum err modal_begun(struct call *c, const struct modal_key *k, const char *id, bool *ret);
+
 /* A call to the router of the sandbox that was reached; a token that is refused is renewed once.
  * An error is ERR_BOX_GONE only when the control service says that the sandbox has ended. */
 MUST_USE enum err modal_router(
@@ -72,6 +77,19 @@ MUST_USE enum err modal_ended(
 
 /* An id of the form of a UUID that is always the same for the same text. */
 const char *modal_uuid(struct arena *a, const char *text);
+
+/* -- GPUs (modal_gpu.c) ------------------------------------------------------------------------ */
+
+/* The field of the resources; nothing without a GPU. */
+void modal_gpu_write(struct arena *a, const struct box_spec *spec, struct buf *resources);
+/* How long a sandbox may wait for its machine; 0 without a GPU. */
+int64_t modal_queue_s(const struct box_spec *spec);
+/* What a refusal of the order means when it was taken for wrong. */
+MUST_USE enum err modal_gpu_refused(void);
+/* Until the sandbox has its machine. One that does not get it is ended: then an error is certain,
+ * and ERR_UPSTREAM_UNSURE when that can not be confirmed. */
+MUST_USE enum err modal_wait_machine(
+	struct call *c, const struct modal_key *k, const struct box_spec *spec, const char *id);
 
 extern const struct provider_ops modal_ops; /* modal.c: direct, or through a bridge */
 enum err modal_create(struct call *c, const struct box_spec *spec, struct box *ret);

@@ -3,7 +3,8 @@
 
 import assert from 'node:assert/strict';
 import { after, afterEach, before, describe, test } from 'node:test';
-import { account, useSimulators } from '../lib/instance.mjs';
+import { hurried } from '../lib/hurry.mjs';
+import { account, children, idHex, ready, sql, useSimulators } from '../lib/instance.mjs';
 import { until } from '../lib/wait.mjs';
 import { start } from '../simulators/modal/index.mjs';
 import { once } from './trouble.mjs';
@@ -23,7 +24,7 @@ describe('modal: what only it has', () => {
 	afterEach(async () => {
 		place.clear();
 		await until('nothing lives', () => place.boxes().every((box) => box.ended !== undefined));
-		Object.assign(place.plan, { bootMs: 0, imageBuild: false, throttleS: 0 });
+		Object.assign(place.plan, { bootMs: 0, queueMs: 0, imageBuild: false, throttleS: 0 });
 		place.log.length = 0;
 	});
 
@@ -39,6 +40,9 @@ describe('modal: what only it has', () => {
 		return seen.state === 'ended' && seen;
 	});
 	const job = async (args) => end(await begin(args));
+	const runs = (running) => until('it runs', async () =>
+		(await client.get(running.job_id, { wait_s: 0 })).state === 'running');
+	const hurry = (done) => sql(hurried(`job = ${idHex(done.job_id)}`));
 	const calls = (name) => place.log.filter((entry) => entry.name === name);
 
 	const fine = (done, code = 3) => {
@@ -136,6 +140,120 @@ describe('modal: what only it has', () => {
 			assert.equal(done.outcome, 'lost', `${status}: ${JSON.stringify(done.error)}`);
 			assert.equal(done.error.code, 'sandbox_gone');
 			place.log.length = 0;
+		}
+	});
+
+	// ---- GPUs: sandboxes of the first generation -----------------------------------------------------
+
+	const FIRST = /^sb-[A-Za-z0-9]{22}$/;
+
+	test('a job with a GPU gets a sandbox of the first generation that has it, and waits for its machine', async () => {
+		place.plan.queueMs = 1500;
+		const done = await job({ cmd: once('cat f; echo "$A"; echo oh >&2; exit 3'), gpu: 'a100-80gb:2', cpu: 4, memory_mb: 2048,
+			template: 'debian:12', timeout_s: 100, files: [{ path: 'f', content: 'in\n' }], env: { A: 'b' } });
+		assert.equal(done.outcome, 'failed', JSON.stringify(done.error));
+		assert.deepEqual([done.exit_code, done.stdout, done.stderr], [3, 'in\nb\n', 'oh\n']);
+		const box = place.boxes().at(-1);
+		assert.match(box.id, FIRST);
+		const made = place.definition(box.id);
+		assert.deepEqual(made.resources, { memoryMb: 2048, milliCpu: 2000, gpu: { count: 2, gpuType: 'A100-80GB' } });
+		assert.equal(made.timeoutSecs, 2 * 220); // as long again for its machine
+		assert.equal(made.name, box.mark);
+		assert.ok(calls('SandboxGetTaskId').length > 1);
+		assert.deepEqual([calls('SandboxCreate').length, calls('SandboxCreateV2').length], [1, 0]);
+		await until('its end is confirmed', async () => (await client.get(done.job_id)).sandbox === 'stopped');
+		assert.equal(calls('SandboxTerminate').length, 1);
+	});
+
+	test('what a job with a GPU costs is not known', async () => {
+		const without = await job({ cmd: 'true', cpu: 2, memory_mb: 1024 });
+		assert.ok(without.cost_estimate.usd_per_hour > 0);
+		const { cost_estimate: cost } = await job({ cmd: 'true', cpu: 2, memory_mb: 1024, gpu: 'T4' });
+		assert.deepEqual([cost.usd, cost.usd_per_hour], [null, null]);
+		assert.match(cost.note, /GPU/);
+	});
+
+	test('a create of a GPU job whose end is untold is found in its generation and ended', async () => {
+		for (const act of ['untold', 'cut']) {
+			place.rule({ op: 'create' }, act, { times: 1 });
+			const done = await job({ cmd: once('true'), gpu: 'T4' });
+			assert.equal(done.outcome, 'provider_error');
+			assert.equal(done.error.code, 'upstream_unsure');
+			await until('it is looked for and ended', () => calls('SandboxGetFromName').length > 0 && place.count('destroy') > 0
+				&& place.boxes().every((box) => box.ended !== undefined));
+			assert.equal(calls('SandboxCreate').length, 1);
+			assert.equal(calls('SandboxTerminate').length, 1, 'the first generation was asked to end it');
+			place.clear();
+			place.log.length = 0;
+		}
+	});
+
+	test('a create that never arrived is absent only when both generations say so', async () => {
+		const broken = place.rule({ op: 'find', path: /SandboxGetFromName\?/ }, 'answer', { times: 2, grpc: 14, text: 'later' });
+		place.rule({ op: 'create' }, 'drop', { times: 1 });
+		const done = await job({ cmd: once('true'), gpu: 'T4' });
+		assert.equal(done.error.code, 'upstream_unsure');
+		await until('both were asked', async () => {
+			await hurry(done);
+			return broken.count === 2 && calls('SandboxGetFromName').length > 2;
+		});
+		await until('it is absent', async () => {
+			await hurry(done);
+			return (await client.get(done.job_id)).attempts[0].sandbox === 'absent';
+		});
+		assert.equal(place.count('destroy'), 0);
+	});
+
+	test('a GPU that Modal has not is refused by name, and nothing is made', async () => {
+		for (const gpu of ['NO-SUCH', 'A10:5']) {
+			const done = await job({ cmd: once('true'), gpu });
+			assert.equal(done.outcome, 'provider_error');
+			assert.equal(done.error.code, 'unsupported', JSON.stringify(done.error));
+			assert.match(done.error.detail, /this gpu/);
+			assert.equal(done.sandbox, 'none');
+		}
+		assert.deepEqual(place.boxes().filter((box) => box.ended === undefined), []);
+	});
+
+	test('a router token that runs out under a running GPU job is renewed, and a cancel ends it', async () => {
+		const running = await begin({ cmd: once('while [ ! -e /tmp/go ] && [ $((i=i+1)) -lt 50 ]; do sleep 0.1; done; echo ran; exit 3'),
+			gpu: 'T4' });
+		await until('it is polled', () => calls('TaskExecStart').length >= 3);
+		place.expireRouterTokens();
+		fine(await end(running));
+		assert.ok(calls('TaskGetCommandRouterAccess').length >= 2);
+		assert.equal(calls('SandboxGetCommandRouterAccess').length, 0);
+		const long = await begin({ cmd: once('echo begun; sleep 300'), gpu: 'T4', timeout_s: 400 });
+		await runs(long);
+		await client.rest('cancel_job', { job_id: long.job_id });
+		assert.equal((await end(long)).outcome, 'cancelled');
+	});
+
+	test('a GPU job outlives our processes', async () => {
+		const running = await begin({ cmd: once('echo begun; sleep 6; echo ran; exit 3'), gpu: 'T4', timeout_s: 100 });
+		await runs(running);
+		for (const pid of (await children()).worker) process.kill(pid, 'SIGKILL');
+		await ready();
+		const done = await end(running);
+		assert.equal(done.outcome, 'failed', JSON.stringify(done.error));
+		assert.deepEqual([done.exit_code, done.stdout], [3, 'begun\nran\n']);
+		assert.equal(calls('SandboxCreate').length, 1);
+	});
+
+	test('a GPU sandbox that ends by itself is lost', async () => {
+		const running = await begin({ cmd: once('echo begun; sleep 300'), gpu: 'T4', timeout_s: 400 });
+		await until('it is polled', () => calls('TaskExecStart').length >= 3);
+		place.end(place.boxes().find((box) => box.ended === undefined).id, 4);
+		const done = await end(running);
+		assert.deepEqual([done.outcome, done.error.code], ['lost', 'sandbox_gone']);
+	});
+
+	test('a form that is no GPU is refused with the form', async () => {
+		for (const gpu of ['T4:9', 'T4:', 'T4 ', ':1', '']) {
+			const reply = await client.rest('run_job', { cmd: 'true', key: 'modal', gpu });
+			assert.equal(reply.status, 400, reply.text);
+			assert.deepEqual([reply.json.code, reply.json.field], ['bad_input', 'gpu']);
+			assert.match(reply.json.detail, /\[1-8\]|1 to 34/);
 		}
 	});
 

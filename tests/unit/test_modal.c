@@ -427,6 +427,124 @@ static void an_image_is_waited_for_and_may_fail(void **state)
 	assert_true(text_is(pb_bytes(pb_bytes(sent[2], 2), 3), "im-7"));
 }
 
+/* -- create with a GPU ------------------------------------------------------------------------- */
+
+static const struct box_spec with_gpu = {
+	.mark = MARK, .life_s = 360, .cpu = 4, .gpu = "a100-80gb", .gpu_count = 2};
+
+#define MADE_FIRST                                                                                 \
+	{                                                                                          \
+		"SandboxCreate", GOOD, M("\x0a\x19" OLD_ID)                                        \
+	}
+#define WAITS                                                                                      \
+	{                                                                                          \
+		"SandboxGetTaskId", GOOD, M("")                                                    \
+	}
+#define TASK_FIRST                                                                                 \
+	{                                                                                          \
+		"SandboxGetTaskId", GOOD,                                                          \
+			M("\x0a\x04"                                                               \
+			  "ta-1")                                                                  \
+	}
+#define ACCESS_FIRST                                                                               \
+	{                                                                                          \
+		"TaskGetCommandRouterAccess", GOOD,                                                \
+			M("\x0a\x06"                                                               \
+			  "box.st"                                                                 \
+			  "\x12\x1a" ROUTER)                                                       \
+	}
+#define STOP_FIRST                                                                                 \
+	{                                                                                          \
+		"SandboxTerminate", GOOD, M("")                                                    \
+	}
+#define ENDED_FIRST                                                                                \
+	{                                                                                          \
+		"SandboxWait", GOOD, M("\x0a\x02\x08\x03")                                         \
+	}
+
+static void a_sandbox_with_gpus_is_of_the_first_generation_and_waited_for(void **state)
+{
+	struct bench *b = *state;
+	struct box box;
+	play(b, (const struct answer[]){TOKEN, APP, BUILDER, IMAGE, MADE_FIRST, WAITS, TASK_FIRST,
+			ACCESS_FIRST, {0}});
+	assert_int_equal(modal_ops.create(&b->call, &with_gpu, &box), OK);
+	assert_true(all_played());
+	assert_string_equal(box.id, OLD_ID);
+	struct pb_msg d = pb_bytes(sent[4], 2), gpu = pb_bytes(pb_bytes(d, 5), 4);
+	assert_int_equal(pb_uint(gpu, 2), 2);
+	assert_true(text_is(pb_bytes(gpu, 4), "A100-80GB"));
+	assert_int_equal(pb_uint(pb_bytes(d, 5), 3), 2000);
+	assert_true(text_is(pb_bytes(d, 30), MARK));
+	assert_true(text_is(pb_bytes(pb_bytes(sent[4], 4), 2), "cc-abcdef"));
+	/* What it may wait for its machine is not taken from its life. */
+	assert_int_equal(pb_uint(d, 7), 360 + 300);
+	assert_int_equal(box.ends_ms - box.created_ms, 660000);
+	assert_true(text_is(sent[6], "\x0a\x19" OLD_ID));
+	assert_true(text_is(pb_bytes(sent[7], 1), "ta-1"));
+	assert_string_equal(b->call.memo.base, ROUTER);
+	assert_string_equal(b->call.memo.task, "ta-1");
+}
+
+static void an_order_with_a_gpu_is_refused_only_when_it_is_certain(void **state)
+{
+	struct bench *b = *state;
+	struct box box;
+	for (size_t i = 0; i < sizeof wrongs / sizeof *wrongs; i++) {
+		struct answer all[] = {TOKEN, APP, BUILDER, IMAGE, wrongs[i].answer, {0}};
+		bool wrong = all[4].grpc && strcmp(all[4].grpc, "3") == 0;
+		all[4].method = "SandboxCreate";
+		play(b, all);
+		enum err e = modal_ops.create(&b->call, &with_gpu, &box);
+		if (e != (wrong ? ERR_UNSUPPORTED : wrongs[i].creates))
+			fail_msg("case %zu: error %d, `%s`", i, e, fault_of(e)->detail);
+		if (wrong)
+			assert_string_equal(fault_of(e)->field, "gpu");
+		assert_true(all_played());
+	}
+}
+
+static void a_sandbox_that_gets_no_gpu_is_ended_and_only_then_certainly_not_there(void **state)
+{
+	static const struct answer refused = {"SandboxGetTaskId", "16"};
+	static const struct answer over = {"SandboxGetTaskId", GOOD, M("\x12\x02\x08\x05")};
+	static const struct answer runs = {"SandboxWait", GOOD, M("\x0a\x02\x08\x00")};
+	struct box_spec short_life = with_gpu;
+	struct bench *b = *state;
+	struct box box;
+	short_life.life_s = 0; /* it is looked at once */
+	play(b, (const struct answer[]){TOKEN, APP, BUILDER, IMAGE, MADE_FIRST, WAITS, TOKEN,
+			STOP_FIRST, ENDED_FIRST, {0}});
+	assert_int_equal(modal_ops.create(&b->call, &short_life, &box), ERR_UPSTREAM_LIMIT);
+	assert_true(all_played());
+	assert_string_equal(fault_of(ERR_UPSTREAM_LIMIT)->field, "gpu");
+	assert_int_equal(fault_of(ERR_UPSTREAM_LIMIT)->retry_after_s, 300);
+	play(b, (const struct answer[]){TOKEN, APP, BUILDER, IMAGE, MADE_FIRST, WAITS, TOKEN,
+			STOP_FIRST, runs, {0}});
+	assert_int_equal(modal_ops.create(&b->call, &short_life, &box), ERR_UPSTREAM_UNSURE);
+	assert_true(all_played());
+	play(b, (const struct answer[]){TOKEN, APP, BUILDER, IMAGE, MADE_FIRST, refused, TOKEN,
+			STOP_FIRST, ENDED_FIRST, {0}});
+	assert_int_equal(modal_ops.create(&b->call, &with_gpu, &box), ERR_KEY_REFUSED);
+	assert_true(all_played());
+	play(b, (const struct answer[]){TOKEN, APP, BUILDER, IMAGE, MADE_FIRST, over, TOKEN,
+			STOP_FIRST, ENDED_FIRST, {0}});
+	assert_int_equal(modal_ops.create(&b->call, &with_gpu, &box), ERR_UPSTREAM);
+	assert_true(all_played());
+}
+
+static void a_look_that_fails_is_looked_again(void **state)
+{
+	struct bench *b = *state;
+	struct box box;
+	play(b, (const struct answer[]){TOKEN, APP, BUILDER, IMAGE, MADE_FIRST,
+			{"SandboxGetTaskId", "14"}, TASK_FIRST, {"TaskGetCommandRouterAccess", "9"},
+			{0}});
+	assert_int_equal(modal_ops.create(&b->call, &with_gpu, &box), OK);
+	assert_true(all_played());
+	assert_string_equal(b->call.memo.box, ""); /* the first command asks again */
+}
+
 static void a_router_elsewhere_is_not_noted(void **state)
 {
 	static const char *const urls[] = {"http://w1.modal.host",
@@ -458,9 +576,6 @@ static void a_sandbox_is_found_or_certainly_not_there(void **state)
 			TOKEN, {"SandboxGetFromNameV2", GOOD, M("\x0a\x0f" ID)}, {0}});
 	assert_int_equal(modal_ops.find(&b->call, MARK, &box), OK);
 	assert_string_equal(box.id, ID);
-	play(b, (const struct answer[]){TOKEN, {"SandboxGetFromNameV2", "5"}, {0}});
-	assert_int_equal(modal_ops.find(&b->call, MARK, &box), OK);
-	assert_null(box.id);
 	for (size_t i = 0; i < sizeof wrongs / sizeof *wrongs; i++) {
 		struct answer all[] = {TOKEN, wrongs[i].answer, {0}};
 		all[1].method = "SandboxGetFromNameV2";
@@ -473,6 +588,30 @@ static void a_sandbox_is_found_or_certainly_not_there(void **state)
 				  "../..")},
 			{0}});
 	assert_int_equal(modal_ops.find(&b->call, MARK, &box), ERR_UPSTREAM);
+}
+
+/* Nobody knows any more of which generation the sandbox would be. */
+static void a_sandbox_is_absent_when_both_generations_say_so(void **state)
+{
+	static const struct answer no = {"SandboxGetFromNameV2", "5"};
+	struct bench *b = *state;
+	struct box box;
+	play(b, (const struct answer[]){TOKEN, no, {"SandboxGetFromName", "5"}, {0}});
+	assert_int_equal(modal_ops.find(&b->call, MARK, &box), OK);
+	assert_true(all_played());
+	assert_null(box.id);
+	assert_true(text_is(pb_bytes(sent[2], 1), MARK));
+	assert_true(text_is(pb_bytes(sent[2], 3), "compute-connector"));
+	play(b, (const struct answer[]){
+			TOKEN, no, {"SandboxGetFromName", GOOD, M("\x0a\x19" OLD_ID)}, {0}});
+	assert_int_equal(modal_ops.find(&b->call, MARK, &box), OK);
+	assert_string_equal(box.id, OLD_ID);
+	for (size_t i = 0; i < sizeof wrongs / sizeof *wrongs; i++) {
+		struct answer all[] = {TOKEN, no, wrongs[i].answer, {0}};
+		all[2].method = "SandboxGetFromName";
+		play(b, all);
+		assert_int_equal(modal_ops.find(&b->call, MARK, &box), wrongs[i].reads);
+	}
 }
 
 static void put_info(
@@ -797,8 +936,13 @@ int main(void)
 		TEST(what_comes_before_the_order_is_never_unsure),
 		TEST(what_modal_has_not_is_refused_before_anything_is_sent),
 		TEST(an_image_is_waited_for_and_may_fail),
+		TEST(a_sandbox_with_gpus_is_of_the_first_generation_and_waited_for),
+		TEST(an_order_with_a_gpu_is_refused_only_when_it_is_certain),
+		TEST(a_sandbox_that_gets_no_gpu_is_ended_and_only_then_certainly_not_there),
+		TEST(a_look_that_fails_is_looked_again),
 		TEST(a_router_elsewhere_is_not_noted),
 		TEST(a_sandbox_is_found_or_certainly_not_there),
+		TEST(a_sandbox_is_absent_when_both_generations_say_so),
 		TEST(a_list_has_what_is_ours_and_runs),
 		TEST(a_list_that_does_not_end_or_is_wrong_is_none),
 		TEST(an_end_is_told_when_it_is_proven),
