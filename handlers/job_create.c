@@ -70,16 +70,23 @@ static bool wait_for_room(struct drive *d, int tries)
 
 /* -- create ------------------------------------------------------------------------------------ */
 
+static bool still_wanted(void *ctx)
+{
+	return drive_goes_on(ctx);
+}
+
 /* Asks until the answer is not "later". *ret_ms: what the last of these calls took. */
 static enum err ask(struct drive *d, const struct candidate *c, struct box *box, int64_t *ret_ms)
 {
 	struct fault why;
 	enum err e;
+	d->call.wanted = still_wanted;
+	d->call.ctx = d;
 	for (int tries = 1;; tries++) {
 		int64_t began = clock_mono_ms();
 		e = d->call.provider->ops->create(&d->call, &d->spec, box);
 		*ret_ms = clock_mono_ms() - began;
-		if (e != ERR_UPSTREAM_LIMIT)
+		if (e != ERR_UPSTREAM_LIMIT || d->cancelled)
 			return e;
 		why = *fault_of(e);
 		health_note(d->account, c->key, e);
@@ -104,7 +111,7 @@ static bool create_with(struct drive *d, const struct candidate *c)
 		return drive_held(d, job_created(d, &box, took));
 	}
 	struct fault why = *fault_of(e);
-	if (health_blames(e))
+	if (health_blames(e) && !d->cancelled)
 		health_note(d->account, c->key, e);
 	if (!drive_held(d, job_attempt_failed(d, &why, took)))
 		return false;

@@ -97,7 +97,7 @@ enum err modal_control(
 	struct http_reply r;
 	enum err e = send(c, &h, q, &r);
 	if (!e && q->ret_wrong)
-		*q->ret_wrong = r.fate == HTTP_REPLIED && grpc_http_status(&r) == 400;
+		*q->ret_wrong = r.status == 200 && grpc_http_status(&r) == 400;
 	return e ? e : judge(c, &r, q, ret);
 }
 

@@ -35,7 +35,7 @@ struct modal_ask {
 	struct grpc_stream *stream; /* of the reply; NULL: it is one message */
 	bool frames;                /* the body consists of frames already */
 	bool *ret_later;            /* set when nobody is there (yet) who could answer; or NULL */
-	bool *ret_wrong;            /* set when what was asked for is taken for wrong; or NULL */
+	bool *ret_wrong;            /* set when Modal itself refuses what was asked for; or NULL */
 };
 
 /* Exchanges the key; one round trip. ERR_KEY_REFUSED on token. Close in any case. */

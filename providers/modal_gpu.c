@@ -53,12 +53,17 @@ enum err modal_gpu_refused(void)
 
 /* -- waiting ----------------------------------------------------------------------------------- */
 
+static bool unwanted(const struct call *c)
+{
+	return c->wanted && !c->wanted(c->ctx);
+}
+
 static bool passes(enum err e)
 {
 	return e == ERR_UPSTREAM || e == ERR_UPSTREAM_LIMIT;
 }
 
-/* Looks until it is begun, has ended, or the time is over. */
+/* Looks until it is begun, has ended, the time is over, or nobody wants it any more. */
 static enum err look(
 	struct call *c, const struct modal_key *k, const char *id, int64_t wait_s, bool *ret_begun)
 {
@@ -66,7 +71,7 @@ static enum err look(
 	for (int64_t pause = LOOK_MS;; pause = pause * 2 < LOOK_MAX_MS ? pause * 2 : LOOK_MAX_MS) {
 		enum err e = modal_begun(c, k, id, ret_begun);
 		bool again = !*ret_begun && (!e || passes(e));
-		if (!again || clock_mono_ms() + pause > until)
+		if (!again || clock_mono_ms() + pause > until || unwanted(c))
 			return e;
 		clock_sleep_ms(pause);
 	}

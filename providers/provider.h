@@ -38,6 +38,8 @@ struct call {
 	const struct credential *credential;
 	struct arena *arena; /* of the operation under way: a poll brings its own */
 	struct box_memo memo;
+	bool (*wanted)(void *ctx); /* whether a long wait is still worth it; NULL: yes */
+	void *ctx;
 	unsigned round_trips; /* counted by the operations: one per HTTP request */
 	int64_t upstream_us;  /* time spent waiting for the provider */
 };

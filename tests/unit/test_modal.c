@@ -255,6 +255,7 @@ struct wrong {
 static const struct wrong wrongs[] = {
 	{{.status = -2}, ERR_UPSTREAM, ERR_UPSTREAM},
 	{{.status = -1}, ERR_UPSTREAM, ERR_UPSTREAM_UNSURE},
+	{{.status = 400}, ERR_UPSTREAM, ERR_UPSTREAM},
 	{{.status = 401}, ERR_KEY_REFUSED, ERR_KEY_REFUSED},
 	{{.status = 429}, ERR_UPSTREAM_LIMIT, ERR_UPSTREAM_LIMIT},
 	{{.status = 303}, ERR_UPSTREAM, ERR_UPSTREAM_UNSURE},
@@ -531,6 +532,30 @@ static void a_sandbox_that_gets_no_gpu_is_ended_and_only_then_certainly_not_ther
 			STOP_FIRST, ENDED_FIRST, {0}});
 	assert_int_equal(modal_ops.create(&b->call, &with_gpu, &box), ERR_UPSTREAM);
 	assert_true(all_played());
+}
+
+static bool unwanted(void *ctx)
+{
+	(*(int *)ctx)++;
+	return false;
+}
+
+static void a_sandbox_that_nobody_wants_any_more_is_not_waited_for(void **state)
+{
+	struct bench *b = *state;
+	struct box box;
+	int asked = 0;
+	b->call.wanted = unwanted;
+	b->call.ctx = &asked;
+	play(b, (const struct answer[]){TOKEN, APP, BUILDER, IMAGE, MADE_FIRST, WAITS, TOKEN,
+			STOP_FIRST, ENDED_FIRST, {0}});
+	assert_int_equal(modal_ops.create(&b->call, &with_gpu, &box), ERR_UPSTREAM_LIMIT);
+	assert_true(all_played());
+	assert_int_equal(asked, 1);
+	play(b, (const struct answer[]){
+			TOKEN, APP, BUILDER, IMAGE, MADE_FIRST, TASK_FIRST, ACCESS_FIRST, {0}});
+	assert_int_equal(modal_ops.create(&b->call, &with_gpu, &box), OK);
+	assert_int_equal(asked, 1);
 }
 
 static void a_look_that_fails_is_looked_again(void **state)
@@ -939,6 +964,7 @@ int main(void)
 		TEST(a_sandbox_with_gpus_is_of_the_first_generation_and_waited_for),
 		TEST(an_order_with_a_gpu_is_refused_only_when_it_is_certain),
 		TEST(a_sandbox_that_gets_no_gpu_is_ended_and_only_then_certainly_not_there),
+		TEST(a_sandbox_that_nobody_wants_any_more_is_not_waited_for),
 		TEST(a_look_that_fails_is_looked_again),
 		TEST(a_router_elsewhere_is_not_noted),
 		TEST(a_sandbox_is_found_or_certainly_not_there),
