@@ -220,7 +220,7 @@ function calls(s) {
 		const way = await s.way();
 		const args = { cmd: 'date +%s%N', idempotency_key: `twice-${s.place.name}` };
 		const first = await way.start(args);
-		const twins = await Promise.all([1, 2, 3].map(() => s.client.job({ ...args, key: way.key, wait_s: 100 })));
+		const twins = await Promise.all([1, 2, 3].map(() => s.client.job({ ...s.place.extra, ...args, key: way.key, wait_s: 100 })));
 		for (const twin of twins) {
 			assert.equal(twin.job_id, first.job_id);
 			assert.equal(twin.stdout, twins[0].stdout);

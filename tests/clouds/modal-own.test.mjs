@@ -240,12 +240,70 @@ describe('modal: what only it has', () => {
 		assert.equal(calls('SandboxCreate').length, 1);
 	});
 
+	test('a process that dies while a job waits for its machine leaves no sandbox', async () => {
+		place.plan.queueMs = 100000;
+		const waiting = await begin({ cmd: once('true'), gpu: 'T4' });
+		await until('it waits', () => calls('SandboxGetTaskId').length > 0);
+		for (const pid of (await children()).worker) process.kill(pid, 'SIGKILL');
+		await ready();
+		const done = await end(waiting);
+		assert.equal(done.outcome, 'not_started', JSON.stringify(done.error));
+		await until('its sandbox is ended', async () => (await client.get(done.job_id)).attempts[0].sandbox === 'stopped');
+		assert.deepEqual([calls('SandboxTerminate').length, calls('TaskExecStart').length], [1, 0]);
+	});
+
 	test('a GPU sandbox that ends by itself is lost', async () => {
 		const running = await begin({ cmd: once('echo begun; sleep 300'), gpu: 'T4', timeout_s: 400 });
 		await until('it is polled', () => calls('TaskExecStart').length >= 3);
 		place.end(place.boxes().find((box) => box.ended === undefined).id, 4);
 		const done = await end(running);
 		assert.deepEqual([done.outcome, done.error.code], ['lost', 'sandbox_gone']);
+	});
+
+	test('a job that waits for its machine is cancelled at once, and its key is not blamed', async () => {
+		place.plan.queueMs = 100000;
+		const waiting = await begin({ cmd: once('true'), gpu: 'T4' });
+		await until('it waits', () => calls('SandboxGetTaskId').length > 0);
+		const health = () => sql(`SELECT fails, limited_until FROM provider_key WHERE account = ${idHex(client.account)}`);
+		const before = await health();
+		await client.rest('cancel_job', { job_id: waiting.job_id, wait_s: 0 });
+		const done = await end(waiting);
+		assert.deepEqual([done.outcome, done.sandbox], ['cancelled', 'none'], JSON.stringify(done));
+		assert.equal(done.attempts[0].sandbox, 'absent');
+		assert.deepEqual([calls('SandboxTerminate').length, calls('TaskExecStart').length], [1, 0]);
+		assert.deepEqual(await health(), before);
+	});
+
+	test('keys of providers without GPUs are passed over, and refuse one by name when they are named', async () => {
+		const other = await account('pro');
+		const save = (provider, more) => other.rest('save_provider_key', { provider, name: provider, skip_check: true, ...more });
+		for (const [provider, more] of [['e2b', { token: 'e2b_x' }], ['daytona', { token: 'dtn_x' }],
+			['vercel', { token: 'x', team_id: 'team_x', project_id: 'prj_x' }],
+			['workers', { token: 'x', bridge_url: 'https://bridge.example' }],
+			['tunnel', { token: 'x', bridge_url: 'https://runner.example' }]]) {
+			const saved = await save(provider, more);
+			assert.equal(saved.status, 200, saved.text);
+			const reply = await other.rest('run_job', { cmd: 'true', gpu: 'T4', key: provider });
+			assert.deepEqual([reply.status, reply.json.code, reply.json.field], [400, 'unsupported', 'gpu'], provider);
+		}
+		const none = await other.rest('run_job', { cmd: 'true', gpu: 'T4' });
+		assert.deepEqual([none.status, none.json.code, none.json.field], [400, 'unsupported', 'gpu']);
+		await save('modal', place.credential);
+		const { json } = await other.rest('run_job', { cmd: once('echo ran; exit 3'), gpu: 'T4', wait_s: 100 });
+		fine(json);
+		assert.deepEqual(json.attempts.map(({ key }) => key), ['modal']);
+		const { keys, providers } = (await other.rest('list_providers')).json;
+		for (const list of [keys.map((key) => [key.provider, key.options]), providers.map((one) => [one.name, one.options])])
+			assert.deepEqual(list.filter(([, options]) => options.includes('gpu')).map(([name]) => name), ['modal']);
+	});
+
+	test('a bridge on the user\'s account gives no GPU, and says so', async () => {
+		const saved = await client.rest('save_provider_key', { provider: 'modal', name: 'bridged', token: 'x'.repeat(32),
+			bridge_url: 'https://bridge.example', skip_check: true });
+		assert.equal(saved.status, 200, saved.text);
+		const done = await job({ cmd: 'true', key: 'bridged', gpu: 'T4' });
+		assert.deepEqual([done.outcome, done.error.code, done.sandbox], ['provider_error', 'unsupported', 'none']);
+		assert.match(done.error.detail, /gpu/);
 	});
 
 	test('a form that is no GPU is refused with the form', async () => {

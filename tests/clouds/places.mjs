@@ -110,7 +110,7 @@ export class Way {
 
 	/** Begins a job here and gives its first view, or the refusal. */
 	begin(args, options) {
-		return this.place.submit(this, () => this.client.rest('run_job', { key: this.key, ...args, wait_s: 0 }, options));
+		return this.place.submit(this, () => this.client.rest('run_job', { key: this.key, ...this.place.extra, ...args, wait_s: 0 }, options));
 	}
 
 	/** Runs a job to its end. */
@@ -177,7 +177,10 @@ const LIFE = { vercel: (plan, s) => Object.assign(plan, { maxLifeMs: s * 1000 })
 
 // [Requests about a sandbox besides its polls, requests of one poll, requests that name no sandbox] of a job,
 // where that is not one request for each operation.
-const TRIPS = { modal: [10, 4, 5], workers: [4, 1, 1], 'workers-vendor': [5, 1, 1] };
+const TRIPS = { modal: [10, 4, 5], 'modal-gpu': [12, 4, 5], workers: [4, 1, 1], 'workers-vendor': [5, 1, 1] };
+
+// Jobs that ask for something besides, which is another way through the same simulator.
+const EXTRA = { 'modal-gpu': ['modal', { gpu: 'T4' }] };
 
 class Cloud extends Place {
 	#ids = new Map(); // sandbox id -> mark
@@ -186,12 +189,14 @@ class Cloud extends Place {
 	#expecting;
 
 	static async open(name) {
-		const [folder, dialect] = name === 'workers-vendor' ? ['workers', 'vendor'] : [name];
+		const [like, extra] = EXTRA[name] ?? [name, {}];
+		const [folder, dialect] = name === 'workers-vendor' ? ['workers', 'vendor'] : [like];
 		const start = name === 'tunnel' ? runnerPlace : (await import(`../simulators/${folder}/index.mjs`)).start;
 		const place = new Cloud(name);
 		place.sim = await start({ dialect });
 		// A bridge is saved under the name of what stands behind it.
-		place.provider = place.sim.providerName ?? name;
+		place.provider = place.sim.providerName ?? like;
+		place.extra = extra;
 		place.origin = place.sim.target ?? place.sim.url;
 		place.token = place.sim.credential.token;
 		place.trips = TRIPS[name];
@@ -206,7 +211,7 @@ class Cloud extends Place {
 	}
 
 	use() {
-		return this.sim.hub ? allowOrigins([this.sim.hub.url]) : useSimulators({ [this.name]: this.sim });
+		return this.sim.hub ? allowOrigins([this.sim.hub.url]) : useSimulators({ [EXTRA[this.name]?.[0] ?? this.name]: this.sim });
 	}
 
 	#look(req, take) {

@@ -64,6 +64,7 @@ class Place extends Rules {
 	latencyMs = 0;
 	#sessions = new Set();
 	#connections = 0;
+	#stopped = false;
 
 	constructor(provider) {
 		super();
@@ -81,6 +82,7 @@ class Place extends Rules {
 				this.#sessions.add(session);
 				session.on('close', () => this.#sessions.delete(session));
 				session.on('error', () => {});
+				if (this.#stopped) session.destroy(); // it was shaking hands when all others were ended
 			});
 			server.on('stream', (stream, headers) => {
 				stream.on('error', () => {});
@@ -184,6 +186,7 @@ class Place extends Rules {
 
 	async stop() {
 		this.clear();
+		this.#stopped = true;
 		const closed = this.servers.map((server) => new Promise((resolve) => server.close(resolve)));
 		for (const session of this.#sessions) session.destroy();
 		await Promise.all(closed);
