@@ -11,152 +11,18 @@
 
 #include <string.h>
 
-#define LIFE_MAX_S      86400
-#define MEMORY_MB_TOP   344064 /* of one sandbox, 336 GiB; and 64 physical cores */
-#define CPU_TOP         128
-#define MILLI_PER_CPU   500 /* their unit is the physical core: two processors as programs count */
-#define IMAGE           "buildpack-deps:bookworm"
-#define TEMPLATE_MAX    200
-#define CREATE_MS       60000
-#define BUILD_S         55 /* of one call that waits for an image */
-#define BUILD_CALLS_MAX 6
-#define END_WAIT_S      8
-#define PAGES_MAX       200
-#define BOXES_MAX       5000
-#define MARK_MAX        64
-#define SECONDS_MAX     1e11 /* no time of theirs lies behind the year 5138 */
+#define LIFE_MAX_S    86400
+#define MEMORY_MB_TOP 344064 /* of one sandbox, 336 GiB; and 64 physical cores */
+#define CPU_TOP       128
+#define MILLI_PER_CPU 500 /* their unit is the physical core: two processors as programs count */
+#define CREATE_MS     60000
+#define END_WAIT_S    8
+#define PAGES_MAX     200
+#define BOXES_MAX     5000
+#define MARK_MAX      64
+#define SECONDS_MAX   1e11 /* no time of theirs lies behind the year 5138 */
 
 enum { NETWORK_OPEN = 1, NETWORK_BLOCKED = 2 };
-
-/* -- what a sandbox is made of ----------------------------------------------------------------- */
-
-/* The account's app of ours. ERR_BOX_GONE: there is none, and none was wanted. */
-static enum err ask_app(struct call *c, const struct modal_key *k, bool make, const char **ret)
-{
-	CLEANUP_BUF struct buf body;
-	struct pb_msg m;
-	buf_init(&body, MODAL_BODY);
-	pb_put_str(&body, 1, MODAL_APP);
-	pb_put_uint(&body, 3, make);
-	struct modal_ask q = {.method = "AppGetOrCreate", .body = &body, .effect = EFFECT_READS};
-	enum err e = modal_control(c, k, &q, &m);
-	if (e)
-		return e;
-	*ret = pb_word(m, 1, MODAL_ID_MAX, c->arena);
-	return *ret ? OK : fail(ERR_UPSTREAM, NULL, "Modal did not name its app");
-}
-
-/* The version of the program that builds images, which an image must name. */
-static enum err ask_builder(struct call *c, const struct modal_key *k, const char **ret)
-{
-	CLEANUP_BUF struct buf body;
-	struct pb_msg m;
-	buf_init(&body, 1);
-	struct modal_ask q = {
-		.method = "EnvironmentGetOrCreate", .body = &body, .effect = EFFECT_READS};
-	enum err e = modal_control(c, k, &q, &m);
-	if (e)
-		return e;
-	*ret = pb_word(pb_bytes(pb_bytes(m, 2), 2), 1, 40, c->arena);
-	return *ret ? OK : fail(ERR_UPSTREAM, NULL, "Modal did not tell how images are built");
-}
-
-static enum err judge_build(uint64_t status, const char *template)
-{
-	if (status == MODAL_RESULT_SUCCESS)
-		return OK;
-	return template ? fail(ERR_BAD_INPUT, "template",
-				  "Modal could not make the image that template names")
-			: fail(ERR_UPSTREAM, NULL, "Modal could not make the image");
-}
-
-struct build {
-	struct arena *arena;
-	uint64_t status;
-	const char *entry;
-};
-
-static bool on_build(void *ctx, struct pb_msg m)
-{
-	struct build *b = ctx;
-	const char *entry = pb_word(m, 3, MODAL_ID_MAX, b->arena);
-	uint64_t status = pb_uint(pb_bytes(m, 1), 1);
-	b->entry = entry ? entry : b->entry;
-	b->status = status ? status : b->status;
-	return true;
-}
-
-/* Waits at Modal until an image is made, one call after the other. */
-static enum err join_build(
-	struct call *c, const struct modal_key *k, const char *image, const char *template)
-{
-	struct build b = {.arena = c->arena};
-	enum err e = OK;
-	for (int i = 0; !e && !b.status && i < BUILD_CALLS_MAX; i++) {
-		CLEANUP_BUF struct buf body;
-		struct grpc_stream s;
-		struct pb_msg none;
-		buf_init(&body, MODAL_BODY);
-		pb_put_str(&body, 1, image);
-		pb_put_float(&body, 2, BUILD_S);
-		pb_put_str(&body, 3, b.entry ? b.entry : "");
-		grpc_stream_init(&s, on_build, &b);
-		struct modal_ask q = {.method = "ImageJoinStreaming",
-			.body = &body,
-			.effect = EFFECT_READS,
-			.total_ms = (BUILD_S + 10) * 1000,
-			.stream = &s};
-		e = modal_control(c, k, &q, &none);
-		grpc_stream_done(&s);
-	}
-	if (!e && !b.status)
-		return fail(ERR_UPSTREAM, NULL, "Modal is still making the image");
-	return e ? e : judge_build(b.status, template);
-}
-
-static bool template_ok(const char *s)
-{
-	size_t n = strlen(s);
-	return n > 0 && n <= TEMPLATE_MAX && s[0] != '-' &&
-	       strspn(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._/:@-") ==
-		       n;
-}
-
-static enum err ask_image(struct call *c, const struct modal_key *k, const char *app,
-	const char *template, const char **ret)
-{
-	CLEANUP_BUF struct buf body, image;
-	struct pb_msg m;
-	const char *builder = NULL;
-	buf_init(&body, MODAL_BODY);
-	buf_init(&image, MODAL_BODY);
-	enum err e = ask_builder(c, k, &builder);
-	if (e)
-		return e;
-	pb_put_str(&image, 6, arena_printf(c->arena, "FROM %s", template ? template : IMAGE));
-	pb_put_msg(&body, 2, &image);
-	pb_put_str(&body, 4, app);
-	pb_put_str(&body, 9, builder);
-	struct modal_ask q = {.method = "ImageGetOrCreate", .body = &body, .effect = EFFECT_READS};
-	e = modal_control(c, k, &q, &m);
-	if (e)
-		return e;
-	*ret = pb_word(m, 1, MODAL_ID_MAX, c->arena);
-	if (!*ret)
-		return fail(ERR_UPSTREAM, NULL, "Modal did not name the image");
-	uint64_t status = pb_uint(pb_bytes(m, 2), 1);
-	return status ? judge_build(status, template) : join_build(c, k, *ret, template);
-}
-
-/* What a template names: an image of the account by its id, or one of a registry. */
-static enum err choose_image(struct call *c, const struct modal_key *k, const char *app,
-	const char *template, const char **ret)
-{
-	if (!template || strncmp(template, "im-", 3) != 0)
-		return ask_image(c, k, app, template, ret);
-	*ret = template;
-	return OK;
-}
 
 /* -- create ------------------------------------------------------------------------------------ */
 
@@ -210,22 +76,21 @@ static void write_tag(struct arena *a, const char *mark, struct buf *b, unsigned
 }
 
 static enum err order(struct call *c, const struct modal_key *k, const struct box_spec *spec,
-	const struct buf *body, struct box *ret)
+	const struct buf *body, int *ret_status, struct box *ret)
 {
 	struct pb_msg m;
-	bool wrong = false;
 	struct modal_ask q = {.method = spec->gpu ? "SandboxCreate" : "SandboxCreateV2",
 		.body = body,
 		.effect = EFFECT_CREATES,
 		.total_ms = CREATE_MS,
 		.once = modal_uuid(c->arena, spec->mark),
-		.ret_wrong = &wrong};
+		.ret_status = ret_status};
 	int64_t now = clock_ms();
 	enum err e = modal_control(c, k, &q, &m);
 	if (e == ERR_BOX_GONE)
 		return fail(ERR_UPSTREAM, NULL, "Modal does not know the app or the image");
 	if (e)
-		return wrong && spec->gpu ? modal_gpu_refused() : e;
+		return *ret_status == 400 && spec->gpu ? modal_gpu_refused() : e;
 	const char *id = pb_word(m, 1, MODAL_ID_MAX, c->arena);
 	if (!id || !modal_id_ok(id))
 		return fail(ERR_UPSTREAM_UNSURE, NULL, "Modal did not answer with the new sandbox");
@@ -240,6 +105,14 @@ static enum err order(struct call *c, const struct modal_key *k, const struct bo
 		.created_ms = now,
 		.ends_ms = now + life_of(spec) * 1000};
 	return OK;
+}
+
+static bool template_ok(const char *s)
+{
+	size_t n = strlen(s);
+	return n > 0 && n <= MODAL_TEMPLATE_MAX && s[0] != '-' &&
+	       strspn(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._/:@-") ==
+		       n;
 }
 
 static enum err check_spec(const struct box_spec *spec)
@@ -257,30 +130,43 @@ static enum err check_spec(const struct box_spec *spec)
 		return fail(ERR_BAD_INPUT, "template",
 			"must be the name of an image in a registry or an image id, at most %d "
 			"characters",
-			TEMPLATE_MAX);
+			MODAL_TEMPLATE_MAX);
 	return OK;
 }
 
+/* *ret_stale: the order was refused, and what it named was remembered: it may be gone. */
+static enum err create_with(struct call *c, const struct modal_key *k, const struct box_spec *spec,
+	bool *ret_stale, struct box *ret)
+{
+	CLEANUP_BUF struct buf body, definition;
+	struct modal_parts parts;
+	int status = 0;
+	buf_init(&body, MODAL_BODY);
+	buf_init(&definition, MODAL_BODY);
+	enum err e = modal_parts(c, k, spec->template, &parts);
+	if (e)
+		return e;
+	write_definition(c->arena, spec, parts.image, &definition);
+	pb_put_str(&body, 1, parts.app);
+	pb_put_msg(&body, 2, &definition);
+	write_tag(c->arena, spec->mark, &body, 4);
+	e = order(c, k, spec, &body, &status, ret);
+	*ret_stale = e && parts.remembered && (status == 404 || status == 412);
+	return e;
+}
+
+/* A refusal that is certain is the one answer to a create after which it may be made once more. */
 enum err modal_create(struct call *c, const struct box_spec *spec, struct box *ret)
 {
 	CLEANUP_MODAL_KEY struct modal_key k = {0};
-	CLEANUP_BUF struct buf body, definition;
-	const char *app = NULL, *image = NULL;
-	buf_init(&body, MODAL_BODY);
-	buf_init(&definition, MODAL_BODY);
+	bool stale = false;
 	enum err e = check_spec(spec);
 	e = e ? e : modal_open(c, &k);
-	e = e ? e : ask_app(c, &k, true, &app);
-	e = e ? e : choose_image(c, &k, app, spec->template, &image);
-	if (e == ERR_BOX_GONE)
-		return fail(ERR_UPSTREAM, NULL, "Modal does not know its own app");
-	if (e)
+	e = e ? e : create_with(c, &k, spec, &stale, ret);
+	if (!stale)
 		return e;
-	write_definition(c->arena, spec, image, &definition);
-	pb_put_str(&body, 1, app);
-	pb_put_msg(&body, 2, &definition);
-	write_tag(c->arena, spec->mark, &body, 4);
-	return order(c, &k, spec, &body, ret);
+	modal_forget(c, spec->template);
+	return create_with(c, &k, spec, &stale, ret);
 }
 
 /* -- find and list ----------------------------------------------------------------------------- */
@@ -394,7 +280,7 @@ enum err modal_list(struct call *c, const char *prefix, struct box_list *ret)
 	CLEANUP_MODAL_KEY struct modal_key k = {0};
 	struct listing l = {.call = c, .key = &k, .prefix = prefix};
 	enum err e = modal_open(c, &k);
-	e = e ? e : ask_app(c, &k, false, &l.app);
+	e = e ? e : modal_app(c, &k, false, &l.app);
 	if (e == ERR_BOX_GONE) {
 		*ret = (struct box_list){0}; /* nothing was ever made with this key */
 		return OK;

@@ -6,12 +6,15 @@
 #include "modal_call.h"
 
 #include "arena.h"
+#include "clock.h"
 #include "text.h"
 
 #include <stdio.h>
 #include <string.h>
 
 #define JWT_MAX 4000
+#define PASS_MS 60000 /* an exchanged key is good for much longer; short jobs need no second one   \
+		       */
 
 static const struct refusal refusals[] = {
 	{400, NULL, ERR_UPSTREAM, NULL, "takes the request for wrong"},
@@ -83,7 +86,7 @@ enum err modal_control(
 {
 	const struct http_secret secrets[] = {{"x-modal-token-id", &k->id},
 		{"x-modal-token-secret", &k->secret},
-		{k->token.p ? "x-modal-auth-token" : NULL, &k->token}, {NULL, NULL}};
+		{k->token ? "x-modal-auth-token" : NULL, k->token}, {NULL, NULL}};
 	/* The kind of client decides which replies are sent; 8 is the one these calls are of. */
 	const struct http_header headers[] = {{"te", "trailers"}, {"x-modal-client-type", "8"},
 		{"x-modal-client-version", "1.0.0"},
@@ -96,8 +99,8 @@ enum err modal_control(
 		.secrets = secrets};
 	struct http_reply r;
 	enum err e = send(c, &h, q, &r);
-	if (!e && q->ret_wrong)
-		*q->ret_wrong = r.status == 200 && grpc_http_status(&r) == 400;
+	if (!e && q->ret_status)
+		*q->ret_status = r.status == 200 ? grpc_http_status(&r) : 0;
 	return e ? e : judge(c, &r, q, ret);
 }
 
@@ -119,18 +122,26 @@ enum err modal_open(struct call *c, struct modal_key *ret)
 	if (!secret_split(&c->credential->token, ':', &ret->id, &ret->secret))
 		return fail(
 			ERR_KEY_REFUSED, "token", "must be the token's id and secret as id:secret");
+	if (c->pass.p && clock_mono_ms() < c->pass_until_ms) {
+		ret->token = &c->pass;
+		return OK;
+	}
 	struct modal_ask q = {.method = "AuthTokenGet", .body = &empty, .effect = EFFECT_READS};
 	enum err e = modal_control(c, ret, &q, &m);
-	if (!e && !take_secret(m, 1, c->arena, &ret->token))
+	if (e)
+		return e;
+	secret_done(&c->pass);
+	if (!take_secret(m, 1, c->arena, &c->pass))
 		return fail(ERR_UPSTREAM, NULL, "Modal did not exchange the token");
-	return e;
+	c->pass_until_ms = clock_mono_ms() + PASS_MS;
+	ret->token = &c->pass;
+	return OK;
 }
 
 void modal_close(struct modal_key *k)
 {
 	secret_done(&k->id);
 	secret_done(&k->secret);
-	secret_done(&k->token);
 }
 
 /* -- ids --------------------------------------------------------------------------------------- */

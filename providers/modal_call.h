@@ -12,18 +12,21 @@
 
 #include <stdint.h>
 
-#define MODAL_APP     "compute-connector" /* of all sandboxes; costs nothing */
-#define MODAL_TAG     "compute-connector" /* its value names the installation */
-#define MODAL_ID_MAX  100
-#define MODAL_CALL_MS 30000
-#define MODAL_BODY    (256u << 10) /* of requests without a file: scripts and their parameters */
+#define MODAL_APP          "compute-connector" /* of all sandboxes; costs nothing */
+#define MODAL_TAG          "compute-connector" /* its value names the installation */
+#define MODAL_ID_MAX       100
+#define MODAL_CALL_MS      30000
+#define MODAL_TEMPLATE_MAX 200
+#define MODAL_BODY         (256u << 10) /* of requests without a file: scripts and their parameters */
 
 /* What a result of a sandbox says; 0 means that it runs. */
 enum { MODAL_RESULT_RUNNING = 0, MODAL_RESULT_SUCCESS = 1 };
 
-/* The account's key in its two parts and the token that it was exchanged for. */
+/* The account's key in its two parts and the token that it was exchanged for, which is the call's.
+ */
 struct modal_key {
-	struct secret id, secret, token;
+	struct secret id, secret;
+	const struct secret *token; /* NULL: not yet */
 };
 
 struct modal_ask {
@@ -35,10 +38,11 @@ struct modal_ask {
 	struct grpc_stream *stream; /* of the reply; NULL: it is one message */
 	bool frames;                /* the body consists of frames already */
 	bool *ret_later;            /* set when nobody is there (yet) who could answer; or NULL */
-	bool *ret_wrong;            /* set when Modal itself refuses what was asked for; or NULL */
+	int *ret_status; /* what Modal itself says of it, in the numbers of HTTP; 0: nothing; or NULL */
 };
 
-/* Exchanges the key; one round trip. ERR_KEY_REFUSED on token. Close in any case. */
+/* Exchanges the key; one round trip, or none when the same call did so a moment ago.
+ * ERR_KEY_REFUSED on token. Close in any case. */
 MUST_USE enum err modal_open(struct call *c, struct modal_key *ret);
 void modal_close(struct modal_key *k);
 #define CLEANUP_MODAL_KEY __attribute__((cleanup(modal_close)))
@@ -74,6 +78,21 @@ MUST_USE enum err modal_router(
 /* Whether the sandbox has ended, waiting up to wait_s for it. */
 MUST_USE enum err modal_ended(
 	struct call *c, const struct modal_key *k, const char *id, int64_t wait_s, bool *ret);
+
+/* -- what a sandbox is made of (modal_image.c) ------------------------------------------------- */
+
+/* The account's app of ours. ERR_BOX_GONE: there is none, and none was wanted. */
+MUST_USE enum err modal_app(struct call *c, const struct modal_key *k, bool make, const char **ret);
+struct modal_parts {
+	const char *app, *image;
+	bool remembered; /* not asked for just now */
+};
+/* Both ids, in the arena; up to three round trips and the wait for an image that is being made, or
+ * none when they are remembered. template NULL: the usual image. ERR_BAD_INPUT on template. */
+MUST_USE enum err modal_parts(
+	struct call *c, const struct modal_key *k, const char *template, struct modal_parts *ret);
+/* The next modal_parts of this key and template asks again. */
+void modal_forget(struct call *c, const char *template);
 
 /* An id of the form of a UUID that is always the same for the same text. */
 const char *modal_uuid(struct arena *a, const char *text);

@@ -38,6 +38,8 @@ struct call {
 	const struct credential *credential;
 	struct arena *arena; /* of the operation under way: a poll brings its own */
 	struct box_memo memo;
+	struct secret pass;        /* what the key was exchanged for, where a provider does that, */
+	int64_t pass_until_ms;     /* and how long it is used (clock_mono_ms) */
 	bool (*wanted)(void *ctx); /* whether a long wait is still worth it; NULL: yes */
 	void *ctx;
 	unsigned round_trips; /* counted by the operations: one per HTTP request */

@@ -85,5 +85,6 @@ enum err provider_bases_set(const char *list)
 void call_done(struct call *c)
 {
 	secret_done(&c->memo.token);
+	secret_done(&c->pass);
 	c->memo.box[0] = '\0';
 }

@@ -196,7 +196,7 @@ function endings(s) {
 }
 
 function connections(s) {
-	const [fixed, each, unseen] = s.place.trips ?? [4, 1, 0];
+	const [fixed, each, ...unseen] = s.place.trips ?? [4, 1, 0];
 	/** Runs a job with a file, compares what the provider saw with what we tell, and gives its number of polls. */
 	async function counted() {
 		const way = await s.way();
@@ -208,12 +208,12 @@ function connections(s) {
 		assert.equal(own.length, fixed + each * polls + again, own.map((e) => e.op).join(' '));
 		assert.equal(way.count('put'), 1);
 		const shown = await s.client.get(job.job_id);
-		assert.equal(shown.timings.round_trips, own.length + unseen);
+		assert.ok(unseen.includes(shown.timings.round_trips - own.length), `${shown.timings.round_trips} are told`);
 		return polls;
 	}
 
 	// On a busy machine a command may take longer than the start waits for its end, but not every time.
-	test(`a job with files is ${fixed + unseen} round trips: its start is also its first poll`, async () => {
+	test(`a job with files is ${fixed + unseen[0]} round trips: its start is also its first poll`, async () => {
 		const polls = [];
 		while (!polls.includes(0) && polls.length < FEW) polls.push(await counted());
 		assert.ok(polls.includes(0), `${polls} polls`);

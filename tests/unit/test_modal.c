@@ -223,6 +223,8 @@ static void play(struct bench *b, const struct answer *answers)
 	played = 0;
 	sent_used = 0;
 	call_done(&b->call);
+	modal_forget(&b->call, NULL);
+	modal_forget(&b->call, "debian:12");
 }
 
 static bool all_played(void)
@@ -354,6 +356,34 @@ static void an_answer_to_a_create_is_a_refusal_only_when_it_is_certain(void **st
 			fail_msg("case %zu: error %d, `%s`", i, e, fault_of(e)->detail);
 		assert_true(all_played());
 	}
+}
+
+/* What is remembered belongs to one key and one template, and costs no second order unless the
+ * first was certainly refused. */
+static void app_and_image_are_asked_for_once_and_again_when_they_are_gone(void **state)
+{
+	static const struct answer missing = {"SandboxCreateV2", "5"};
+	static const struct answer stopped = {"SandboxCreateV2", "9"};
+	static const struct answer lost = {"SandboxCreateV2", NULL, M(""), -1};
+	struct bench *b = *state;
+	struct box_spec named = {.mark = MARK, .life_s = 1, .template = "debian:12"};
+	struct box box;
+	play(b, (const struct answer[]){TOKEN, APP, BUILDER, IMAGE, MADE, MADE, missing, APP,
+			BUILDER, IMAGE, MADE, stopped, APP, BUILDER, IMAGE, missing, lost, APP,
+			BUILDER, IMAGE, MADE, TOKEN, APP, BUILDER, IMAGE, MADE, {0}});
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(modal_ops.create(&b->call, &spec, &box), OK);
+	assert_int_equal(modal_ops.create(&b->call, &spec, &box), ERR_UPSTREAM);
+	assert_int_equal(played, 16);
+	assert_int_equal(modal_ops.create(&b->call, &spec, &box), ERR_UPSTREAM_UNSURE);
+	assert_int_equal(played, 17);
+	assert_int_equal(modal_ops.create(&b->call, &named, &box), OK);
+	call_done(&b->call);
+	secret_done(&b->credential.token);
+	b->credential.token = secret_new("ak-2:as-2", 9);
+	modal_forget(&b->call, NULL);
+	assert_int_equal(modal_ops.create(&b->call, &spec, &box), OK);
+	assert_true(all_played());
 }
 
 static void what_comes_before_the_order_is_never_unsure(void **state)
@@ -514,22 +544,22 @@ static void a_sandbox_that_gets_no_gpu_is_ended_and_only_then_certainly_not_ther
 	struct bench *b = *state;
 	struct box box;
 	short_life.life_s = 0; /* it is looked at once */
-	play(b, (const struct answer[]){TOKEN, APP, BUILDER, IMAGE, MADE_FIRST, WAITS, TOKEN,
-			STOP_FIRST, ENDED_FIRST, {0}});
+	play(b, (const struct answer[]){TOKEN, APP, BUILDER, IMAGE, MADE_FIRST, WAITS, STOP_FIRST,
+			ENDED_FIRST, {0}});
 	assert_int_equal(modal_ops.create(&b->call, &short_life, &box), ERR_UPSTREAM_LIMIT);
 	assert_true(all_played());
 	assert_string_equal(fault_of(ERR_UPSTREAM_LIMIT)->field, "gpu");
 	assert_int_equal(fault_of(ERR_UPSTREAM_LIMIT)->retry_after_s, 300);
-	play(b, (const struct answer[]){TOKEN, APP, BUILDER, IMAGE, MADE_FIRST, WAITS, TOKEN,
-			STOP_FIRST, runs, {0}});
+	play(b, (const struct answer[]){
+			TOKEN, APP, BUILDER, IMAGE, MADE_FIRST, WAITS, STOP_FIRST, runs, {0}});
 	assert_int_equal(modal_ops.create(&b->call, &short_life, &box), ERR_UPSTREAM_UNSURE);
 	assert_true(all_played());
-	play(b, (const struct answer[]){TOKEN, APP, BUILDER, IMAGE, MADE_FIRST, refused, TOKEN,
-			STOP_FIRST, ENDED_FIRST, {0}});
+	play(b, (const struct answer[]){TOKEN, APP, BUILDER, IMAGE, MADE_FIRST, refused, STOP_FIRST,
+			ENDED_FIRST, {0}});
 	assert_int_equal(modal_ops.create(&b->call, &with_gpu, &box), ERR_KEY_REFUSED);
 	assert_true(all_played());
-	play(b, (const struct answer[]){TOKEN, APP, BUILDER, IMAGE, MADE_FIRST, over, TOKEN,
-			STOP_FIRST, ENDED_FIRST, {0}});
+	play(b, (const struct answer[]){TOKEN, APP, BUILDER, IMAGE, MADE_FIRST, over, STOP_FIRST,
+			ENDED_FIRST, {0}});
 	assert_int_equal(modal_ops.create(&b->call, &with_gpu, &box), ERR_UPSTREAM);
 	assert_true(all_played());
 }
@@ -792,14 +822,14 @@ static void a_broken_stream_goes_on_where_it_ended(void **state)
 	struct bench *b = *state;
 	struct exec_result r;
 	assert_int_equal(run(b,
-				 (const struct answer[]){TOKEN, TASK, ACCESS, START, broken, TOKEN,
-					 RUNS, rest, ERRS, CODE, {0}},
+				 (const struct answer[]){TOKEN, TASK, ACCESS, START, broken, RUNS,
+					 rest, ERRS, CODE, {0}},
 				 &r),
 		OK);
 	assert_true(all_played());
 	assert_string_equal(r.out, "hello");
-	assert_int_equal(pb_uint(sent[7], 3), 3);
-	assert_true(text_is(pb_bytes(sent[7], 2), "") || pb_bytes(sent[7], 2).n == 36);
+	assert_int_equal(pb_uint(sent[6], 3), 3);
+	assert_true(text_is(pb_bytes(sent[6], 2), "") || pb_bytes(sent[6], 2).n == 36);
 }
 
 static void a_token_that_ran_out_is_renewed_once(void **state)
@@ -808,14 +838,14 @@ static void a_token_that_ran_out_is_renewed_once(void **state)
 	struct bench *b = *state;
 	struct exec_result r;
 	assert_int_equal(run(b,
-				 (const struct answer[]){TOKEN, TASK, ACCESS, START, expired, TOKEN,
-					 TASK, ACCESS, OUT, ERRS, CODE, {0}},
+				 (const struct answer[]){TOKEN, TASK, ACCESS, START, expired, TASK,
+					 ACCESS, OUT, ERRS, CODE, {0}},
 				 &r),
 		OK);
 	assert_string_equal(r.out, "hello");
 	assert_int_equal(run(b,
-				 (const struct answer[]){TOKEN, TASK, ACCESS, START, expired, TOKEN,
-					 TASK, ACCESS, expired, TOKEN, RUNS, {0}},
+				 (const struct answer[]){TOKEN, TASK, ACCESS, START, expired, TASK,
+					 ACCESS, expired, RUNS, {0}},
 				 &r),
 		ERR_UPSTREAM);
 	assert_true(all_played());
@@ -828,21 +858,18 @@ static void a_sandbox_is_gone_only_on_the_control_service_s_word(void **state)
 	struct bench *b = *state;
 	struct exec_result r;
 	assert_int_equal(
-		run(b, (const struct answer[]){TOKEN, TASK, ACCESS, unknown, TOKEN, ENDED, {0}},
-			&r),
+		run(b, (const struct answer[]){TOKEN, TASK, ACCESS, unknown, ENDED, {0}}, &r),
 		ERR_BOX_GONE);
 	assert_int_equal(
-		run(b, (const struct answer[]){TOKEN, TASK, ACCESS, unknown, TOKEN, RUNS, {0}}, &r),
+		run(b, (const struct answer[]){TOKEN, TASK, ACCESS, unknown, RUNS, {0}}, &r),
 		ERR_UPSTREAM_UNSURE);
-	assert_int_equal(
-		run(b, (const struct answer[]){TOKEN, TASK, ACCESS, lost, TOKEN, ENDED, {0}}, &r),
+	assert_int_equal(run(b, (const struct answer[]){TOKEN, TASK, ACCESS, lost, ENDED, {0}}, &r),
 		ERR_BOX_GONE);
-	assert_int_equal(
-		run(b, (const struct answer[]){TOKEN, TASK, ACCESS, lost, TOKEN, RUNS, {0}}, &r),
+	assert_int_equal(run(b, (const struct answer[]){TOKEN, TASK, ACCESS, lost, RUNS, {0}}, &r),
 		ERR_UPSTREAM_UNSURE);
 	assert_int_equal(run(b,
 				 (const struct answer[]){
-					 TOKEN, TASK, ACCESS, lost, {"AuthTokenGet", "14"}, {0}},
+					 TOKEN, TASK, ACCESS, lost, {"SandboxWaitV2", "14"}, {0}},
 				 &r),
 		ERR_UPSTREAM_UNSURE);
 	assert_int_equal(run(b,
@@ -910,11 +937,11 @@ static void a_file_is_written_and_its_size_is_asked_for_there(void **state)
 	play(b, (const struct answer[]){TOKEN, TASK, ACCESS, START, input,
 			{"TaskExecWait", GOOD, M("\x08\x01")}, {0}});
 	assert_int_equal(modal_ops.put(&b->call, ID, "/x", "data", 4), ERR_UPSTREAM);
-	play(b, (const struct answer[]){TOKEN, TASK, ACCESS, START,
-			{"TaskExecStdinWriteStream", "9"}, TOKEN, RUNS, {0}});
+	play(b, (const struct answer[]){
+			TOKEN, TASK, ACCESS, START, {"TaskExecStdinWriteStream", "9"}, RUNS, {0}});
 	assert_int_equal(modal_ops.put(&b->call, ID, "/x", "data", 4), ERR_UPSTREAM);
 	play(b, (const struct answer[]){TOKEN, TASK, ACCESS, START,
-			{"TaskExecStdinWriteStream", NULL, M(""), -1}, TOKEN, RUNS, {0}});
+			{"TaskExecStdinWriteStream", NULL, M(""), -1}, RUNS, {0}});
 	assert_int_equal(modal_ops.put(&b->call, ID, "/x", "data", 4), ERR_UPSTREAM_UNSURE);
 }
 
@@ -925,13 +952,13 @@ static void the_router_of_a_new_sandbox_is_waited_for(void **state)
 	static const struct answer nobody = {"TaskExecStart", NULL, M(""), -2};
 	static const struct answer broken = {"TaskExecStart", "13"};
 	struct bench *b = *state;
-	play(b, (const struct answer[]){TOKEN, TASK, ACCESS, not_yet, TOKEN, RUNS, nobody, TOKEN,
-			RUNS, START, input, CODE, {0}});
+	play(b, (const struct answer[]){
+			TOKEN, TASK, ACCESS, not_yet, RUNS, nobody, RUNS, START, input, CODE, {0}});
 	assert_int_equal(modal_ops.put(&b->call, ID, "/x", "data", 4), OK);
 	assert_true(all_played());
-	play(b, (const struct answer[]){TOKEN, TASK, ACCESS, not_yet, TOKEN, ENDED, {0}});
+	play(b, (const struct answer[]){TOKEN, TASK, ACCESS, not_yet, ENDED, {0}});
 	assert_int_equal(modal_ops.put(&b->call, ID, "/x", "data", 4), ERR_BOX_GONE);
-	play(b, (const struct answer[]){TOKEN, TASK, ACCESS, broken, TOKEN, RUNS, {0}});
+	play(b, (const struct answer[]){TOKEN, TASK, ACCESS, broken, RUNS, {0}});
 	assert_int_equal(modal_ops.put(&b->call, ID, "/x", "data", 4), ERR_UPSTREAM);
 	assert_true(all_played());
 }
@@ -958,6 +985,7 @@ int main(void)
 		TEST(a_token_of_one_half_is_never_sent),
 		TEST(a_sandbox_is_ordered_with_its_mark_and_its_end),
 		TEST(an_answer_to_a_create_is_a_refusal_only_when_it_is_certain),
+		TEST(app_and_image_are_asked_for_once_and_again_when_they_are_gone),
 		TEST(what_comes_before_the_order_is_never_unsure),
 		TEST(what_modal_has_not_is_refused_before_anything_is_sent),
 		TEST(an_image_is_waited_for_and_may_fail),
