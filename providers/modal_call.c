@@ -13,8 +13,9 @@
 #include <string.h>
 
 #define JWT_MAX 4000
-#define PASS_MS 60000 /* an exchanged key is good for much longer; short jobs need no second one   \
-		       */
+#define PASS_MS                                                                                    \
+	60000 /* an exchanged key is good for much longer; short jobs need no second one           \
+	       */
 
 static const struct refusal refusals[] = {
 	{400, NULL, ERR_UPSTREAM, NULL, "takes the request for wrong"},

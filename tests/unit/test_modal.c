@@ -577,8 +577,8 @@ static void a_sandbox_that_nobody_wants_any_more_is_not_waited_for(void **state)
 	int asked = 0;
 	b->call.wanted = unwanted;
 	b->call.ctx = &asked;
-	play(b, (const struct answer[]){TOKEN, APP, BUILDER, IMAGE, MADE_FIRST, WAITS, TOKEN,
-			STOP_FIRST, ENDED_FIRST, {0}});
+	play(b, (const struct answer[]){TOKEN, APP, BUILDER, IMAGE, MADE_FIRST, WAITS, STOP_FIRST,
+			ENDED_FIRST, {0}});
 	assert_int_equal(modal_ops.create(&b->call, &with_gpu, &box), ERR_UPSTREAM_LIMIT);
 	assert_true(all_played());
 	assert_int_equal(asked, 1);
