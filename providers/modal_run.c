@@ -11,7 +11,7 @@
 
 #include <string.h>
 
-#define OUT_MAX            (4u << 20)   /* of each stream of a short command */
+#define OUT_MAX            (4u << 20)   /* of a short command */
 #define BLOCK_BYTES        (256u << 10) /* of one message to standard input */
 #define PUT_S              60
 #define AFTER_S            5 /* the command is killed so long after its time */
@@ -45,7 +45,7 @@ static int64_t left_ms(const struct command *k)
 }
 
 static enum err start(
-	struct command *k, const char *const *argv, int64_t wait_s, bool pipes, bool *ret_later)
+	struct command *k, const char *const *argv, int64_t wait_s, bool heard, bool *ret_later)
 {
 	CLEANUP_BUF struct buf body;
 	struct pb_msg none;
@@ -53,8 +53,8 @@ static enum err start(
 	write_command_ids(k, &body);
 	for (; *argv; argv++)
 		pb_put_str(&body, 3, *argv);
-	pb_put_uint(&body, 4, pipes ? STREAM_PIPE : STREAM_NULL);
-	pb_put_uint(&body, 5, pipes ? STREAM_PIPE : STREAM_NULL);
+	pb_put_uint(&body, 4, heard ? STREAM_PIPE : STREAM_NULL);
+	pb_put_uint(&body, 5, STREAM_NULL); /* it would be one request more of each poll */
 	pb_put_uint(&body, 6, (uint64_t)(wait_s + AFTER_S));
 	if (body.full)
 		return fail(ERR_INTERNAL, NULL, "a short command is too long");
@@ -91,7 +91,7 @@ static bool on_output(void *ctx, struct pb_msg m)
 }
 
 /* What came is in out; how it ended says the error. */
-static enum err read_once(struct command *k, unsigned descriptor, struct buf *out)
+static enum err read_once(struct command *k, struct buf *out)
 {
 	CLEANUP_BUF struct buf body;
 	struct grpc_stream s;
@@ -99,7 +99,7 @@ static enum err read_once(struct command *k, unsigned descriptor, struct buf *ou
 	buf_init(&body, MODAL_BODY);
 	write_command_ids(k, &body);
 	pb_put_uint(&body, 3, out->n);
-	pb_put_uint(&body, 4, descriptor);
+	pb_put_uint(&body, 4, 0); /* standard output */
 	grpc_stream_init(&s, on_output, out);
 	struct modal_ask q = {.method = "TaskExecStdioRead",
 		.body = &body,
@@ -118,12 +118,12 @@ static enum err read_once(struct command *k, unsigned descriptor, struct buf *ou
 	return e;
 }
 
-static enum err read_all(struct command *k, unsigned descriptor, struct buf *out)
+static enum err read_all(struct command *k, struct buf *out)
 {
 	enum err e = ERR_UPSTREAM_UNSURE;
 	for (int breaks = 0; breaks < BREAKS_MAX;) {
 		size_t had = out->n;
-		e = read_once(k, descriptor, out);
+		e = read_once(k, out);
 		if (e != ERR_UPSTREAM_UNSURE)
 			return e;
 		breaks = out->n > had ? 1 : breaks + 1;
@@ -183,22 +183,19 @@ static enum err begin(
 enum err modal_exec(struct call *c, const char *id, const char *exec_id, const char *const *argv,
 	int64_t wait_s, struct exec_result *ret)
 {
-	CLEANUP_BUF struct buf out, err;
+	CLEANUP_BUF struct buf out;
 	struct command k;
 	int code = -1;
 	buf_init(&out, OUT_MAX);
-	buf_init(&err, OUT_MAX);
 	enum err e = begin(c, id, exec_id, wait_s, &k);
 	e = e ? e : start(&k, argv, wait_s, true, NULL);
-	e = e ? e : read_all(&k, 0, &out);
-	e = e ? e : read_all(&k, 1, &err);
+	e = e ? e : read_all(&k, &out);
 	e = e ? e : wait_end(&k, &code);
 	if (!e)
 		*ret = (struct exec_result){.code = code,
 			.out = arena_copy(c->arena, out.p, out.n),
-			.err = arena_copy(c->arena, err.p, err.n),
-			.out_n = out.n,
-			.err_n = err.n};
+			.err = "",
+			.out_n = out.n};
 	return e;
 }
 

@@ -75,7 +75,8 @@ struct box_list {
 	struct box *items;
 };
 
-/* A short command and its whole result. Not for jobs: those run under the spool. */
+/* A short command and its whole result. Not for jobs: those run under the spool, whose scripts say
+ * all on standard output; so err is empty where it would have to be asked for apart. */
 struct exec_result {
 	int code;
 	const char *out, *err;

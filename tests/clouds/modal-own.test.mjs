@@ -100,7 +100,7 @@ describe('modal: what only it has', () => {
 		const rule = place.rule({ op: 'read' }, 'cut-body', { bytes: 12, times: 3 });
 		fine(await job({ cmd: once('echo ran; exit 3') }));
 		assert.ok(rule.count >= 1);
-		assert.ok(calls('TaskExecStdioRead').length > 4);
+		assert.ok(calls('TaskExecStdioRead').length > rule.count);
 	});
 
 	test('the router of a new sandbox takes its time', async () => {

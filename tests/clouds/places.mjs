@@ -178,7 +178,7 @@ const LIFE = { vercel: (plan, s) => Object.assign(plan, { maxLifeMs: s * 1000 })
 // [Requests about a sandbox besides its polls, requests of one poll, requests that name no sandbox] of a job,
 // where that is not one request for each operation.
 // Modal's app and image are asked for once by each process (three requests).
-const TRIPS = { modal: [10, 4, 1, 4], 'modal-gpu': [12, 4, 1, 4], workers: [4, 1, 1], 'workers-vendor': [5, 1, 1] };
+const TRIPS = { modal: [9, 3, 1, 4], 'modal-gpu': [11, 3, 1, 4], workers: [4, 1, 1], 'workers-vendor': [5, 1, 1] };
 
 // Jobs that ask for something besides, which is another way through the same simulator.
 const EXTRA = { 'modal-gpu': ['modal', { gpu: 'T4' }] };

@@ -775,10 +775,6 @@ static const char *const argv[] = {"sh", "-c", "echo", NULL};
 	{                                                                                          \
 		"TaskExecStdioRead", GOOD, M("hello"), 0, 2                                        \
 	}
-#define ERRS                                                                                       \
-	{                                                                                          \
-		"TaskExecStdioRead", GOOD, M("oh"), 0, 1                                           \
-	}
 #define CODE                                                                                       \
 	{                                                                                          \
 		"TaskExecWait", GOOD, M("\x08\x00")                                                \
@@ -790,25 +786,26 @@ static enum err run(struct bench *b, const struct answer *answers, struct exec_r
 	return modal_ops.exec(&b->call, ID, "job-start", argv, 5, ret);
 }
 
-static void a_command_has_both_streams_and_its_code(void **state)
+static void a_command_has_its_output_and_its_code(void **state)
 {
 	struct bench *b = *state;
 	struct exec_result r;
 	assert_int_equal(run(b,
-				 (const struct answer[]){TOKEN, TASK, ACCESS, START, OUT, ERRS,
+				 (const struct answer[]){TOKEN, TASK, ACCESS, START, OUT,
 					 {"TaskExecWait", GOOD, M("\x08\x07")}, {0}},
 				 &r),
 		OK);
 	assert_true(all_played());
 	assert_int_equal(r.code, 7);
 	assert_string_equal(r.out, "hello");
-	assert_string_equal(r.err, "oh");
+	assert_string_equal(r.err, "");
 	assert_true(text_is(pb_bytes(sent[3], 1), "ta-1"));
 	assert_int_equal(pb_bytes(sent[3], 2).n, 36);
 	assert_int_equal(pb_uint(sent[3], 6), 10);
-	assert_int_equal(pb_uint(sent[5], 4), 1);
+	assert_int_equal(pb_uint(sent[3], 4), 1);
+	assert_int_equal(pb_uint(sent[3], 5), 0);
 	assert_int_equal(run(b,
-				 (const struct answer[]){TOKEN, TASK, ACCESS, START, OUT, ERRS,
+				 (const struct answer[]){TOKEN, TASK, ACCESS, START, OUT,
 					 {"TaskExecWait", GOOD, M("\x10\x09")}, {0}},
 				 &r),
 		OK);
@@ -822,8 +819,8 @@ static void a_broken_stream_goes_on_where_it_ended(void **state)
 	struct bench *b = *state;
 	struct exec_result r;
 	assert_int_equal(run(b,
-				 (const struct answer[]){TOKEN, TASK, ACCESS, START, broken, RUNS,
-					 rest, ERRS, CODE, {0}},
+				 (const struct answer[]){
+					 TOKEN, TASK, ACCESS, START, broken, RUNS, rest, CODE, {0}},
 				 &r),
 		OK);
 	assert_true(all_played());
@@ -839,7 +836,7 @@ static void a_token_that_ran_out_is_renewed_once(void **state)
 	struct exec_result r;
 	assert_int_equal(run(b,
 				 (const struct answer[]){TOKEN, TASK, ACCESS, START, expired, TASK,
-					 ACCESS, OUT, ERRS, CODE, {0}},
+					 ACCESS, OUT, CODE, {0}},
 				 &r),
 		OK);
 	assert_string_equal(r.out, "hello");
@@ -899,8 +896,8 @@ static void a_code_that_is_not_told_is_none(void **state)
 	struct exec_result r;
 	for (size_t i = 0; i < sizeof ends / sizeof *ends; i++)
 		assert_int_equal(run(b,
-					 (const struct answer[]){TOKEN, TASK, ACCESS, START, OUT,
-						 ERRS, ends[i], {0}},
+					 (const struct answer[]){
+						 TOKEN, TASK, ACCESS, START, OUT, ends[i], {0}},
 					 &r),
 			ERR_UPSTREAM_UNSURE);
 }
@@ -915,10 +912,9 @@ static void output_that_is_no_stream_of_frames_is_none(void **state)
 	assert_int_equal(
 		run(b, (const struct answer[]){TOKEN, TASK, ACCESS, START, bad, bad, bad, {0}}, &r),
 		ERR_UPSTREAM_UNSURE);
-	assert_int_equal(run(b,
-				 (const struct answer[]){
-					 TOKEN, TASK, ACCESS, START, half, OUT, ERRS, CODE, {0}},
-				 &r),
+	assert_int_equal(
+		run(b, (const struct answer[]){TOKEN, TASK, ACCESS, START, half, OUT, CODE, {0}},
+			&r),
 		OK);
 	assert_string_equal(r.out, "hello");
 }
@@ -1000,7 +996,7 @@ int main(void)
 		TEST(a_list_has_what_is_ours_and_runs),
 		TEST(a_list_that_does_not_end_or_is_wrong_is_none),
 		TEST(an_end_is_told_when_it_is_proven),
-		TEST(a_command_has_both_streams_and_its_code),
+		TEST(a_command_has_its_output_and_its_code),
 		TEST(a_broken_stream_goes_on_where_it_ended),
 		TEST(a_token_that_ran_out_is_renewed_once),
 		TEST(a_sandbox_is_gone_only_on_the_control_service_s_word),
