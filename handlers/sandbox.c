@@ -88,8 +88,11 @@ static bool ran_out(const struct sandbox_row *s, enum err why)
 	int64_t now = clock_ms();
 	if (!why || why == ERR_DB_DOWN || why == ERR_DB_UNSURE || now < s->ends_ms + RAN_OUT_MS)
 		return false;
-	return db_change(SQL_SANDBOX_RAN_OUT,
-		       ARGS(A_INT(now), A_STR(err_row(why)->code), A_ID(s->id)), &changed) == OK;
+	const char *code = err_row(why)->code;
+	if (db_change(SQL_SANDBOX_RAN_OUT, ARGS(A_INT(now), A_STR(code), A_ID(s->id)), &changed))
+		return false;
+	log_event(EV_SANDBOX_RAN_OUT, LOG_ID("sandbox", s->id), LOG_NAME("error", code));
+	return true;
 }
 
 static void failed(const struct sandbox_row *s, enum err why)

@@ -1,5 +1,6 @@
 // A stand-in bridge whose jobs run until told to end: for counting what a waiting job costs. It speaks
 // sbx-bridge v1 and answers the spool's polls without running anything.
+import { once } from 'node:events';
 import http from 'node:http';
 
 export function bridge(token) {
@@ -57,4 +58,11 @@ export function bridge(token) {
 	});
 	state.end = () => { state.ended = true; for (const finish of [...state.waiters]) finish(); };
 	return { server, state };
+}
+
+/** Listens where there is room; gives the address. */
+export async function serve(server) {
+	server.listen(0, '127.0.0.1');
+	await once(server, 'listening');
+	return `http://127.0.0.1:${server.address().port}`;
 }

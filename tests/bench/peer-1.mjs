@@ -22,4 +22,4 @@ http.createServer(async (req, res) => {
 	res.on('close', () => { transport.close(); server.close(); });
 	await server.connect(transport);
 	await transport.handleRequest(req, res, JSON.parse(Buffer.concat(parts).toString()));
-}).listen(Number(process.argv[2]), '127.0.0.1', () => console.log('ready'));
+}).listen(0, '127.0.0.1', function ready() { console.log(this.address().port); });

@@ -20,4 +20,4 @@ http.createServer(async (req, res) => {
 		{ method: req.method, headers: req.headers, body: Buffer.concat(parts) }));
 	const body = Buffer.from(await answer.arrayBuffer());
 	res.writeHead(answer.status, Object.fromEntries(answer.headers)).end(body);
-}).listen(Number(process.argv[2]), '127.0.0.1', () => console.log('ready'));
+}).listen(0, '127.0.0.1', function ready() { console.log(this.address().port); });

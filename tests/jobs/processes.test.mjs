@@ -2,8 +2,10 @@
 // runs once or not at all, ends truly, and leaves nothing.
 
 import assert from 'node:assert/strict';
+import fs from 'node:fs';
+import path from 'node:path';
 import { after, before, describe, test } from 'node:test';
-import { children, dev, driverOf, idHex, jobState, mark, ready, service, servicePid, sql, sqlOne } from '../lib/instance.mjs';
+import { children, dev, driverOf, idHex, jobState, mark, ready, service, servicePid, sql, sqlOne, state } from '../lib/instance.mjs';
 import { instanceRunner, leftovers, nothingLeft, sandboxes } from '../lib/runner.mjs';
 import { Client } from '../lib/client.mjs';
 import { until } from '../lib/wait.mjs';
@@ -283,6 +285,8 @@ describe('a runner', () => {
 		await sql(`UPDATE sandbox SET ends_at = ends_at - 7200000, next_try_at = 0
 			WHERE job = ${idHex(job.job_id)}`);
 		await settled(job.job_id);
+		await until('the operator is told', () =>
+			fs.readFileSync(path.join(state, 'log', 'connector.log'), 'utf8').includes('"sandbox.ran_out"'));
 		await saveRunner(client, 'direct', instanceRunner());
 		assertEnded(await client.job({ cmd: 'true', key: 'direct' }), 'succeeded');
 	});

@@ -529,8 +529,9 @@ for (const mode of h.isRoot ? ['root', 'plain'] : ['plain'])
 			assert.match(e.err.toString(), /fork|Resource temporarily/i);
 			const n = h.processesWith(`sleep\0${mark}`).length;
 			assert.ok(n > 5 && n <= 24, `${n} processes`);
+			// The shell that could not fork may have ended and left its place to another command.
 			refused(await until('the refusal', async () => {
-				const a = await execRaw(r, id, { argv: ['true'], follow_ms: 0 });
+				const a = await execRaw(r, id, { argv: ['sleep', mark], follow_ms: 0 });
 				return a.status === 503 && a;
 			}), 503, 'capacity', /process/);
 			assert.equal((await destroy(r, id)).json.state, 'stopped');
