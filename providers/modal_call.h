@@ -38,7 +38,8 @@ struct modal_ask {
 	struct grpc_stream *stream; /* of the reply; NULL: it is one message */
 	bool frames;                /* the body consists of frames already */
 	bool *ret_later;            /* set when nobody is there (yet) who could answer; or NULL */
-	int *ret_status; /* what Modal itself says of it, in the numbers of HTTP; 0: nothing; or NULL */
+	int *ret_status; /* what Modal itself says of it, in the numbers of HTTP; 0: nothing; or
+			    NULL */
 };
 
 /* Exchanges the key; one round trip, or none when the same call did so a moment ago.
