@@ -12,6 +12,7 @@
 #include "bounds.h"
 #include "log.h"
 #include "node.h"
+#include "rates.h"
 
 #include <pthread.h>
 #include <signal.h>
@@ -167,10 +168,12 @@ static void confirm_stops(void)
 }
 
 /* One keeper per provider key and period: the row of the duty decides. */
-static bool take_duty(const char *name, int64_t period_ms)
+static bool take_duty(const char *duty, struct id key, int64_t period_ms)
 {
+	char name[64], id[ID_TEXT_SIZE];
 	uint64_t changed;
 	int64_t now = clock_ms();
+	(void)snprintf(name, sizeof name, "%s-%s", duty, id_text(id, NULL, key));
 	if (db_change(SQL_DUTY_CREATE, ARGS(A_STR(name), A_INT(0)), &changed))
 		return false;
 	return db_change(SQL_DUTY_TAKE, ARGS(A_INT(now + period_ms), A_STR(name), A_INT(now)),
@@ -180,6 +183,27 @@ static bool take_duty(const char *name, int64_t period_ms)
 
 static atomic_bool sweeping;
 
+/* For every key that made a sandbox within a day. */
+static const struct key_duty {
+	const char *name;
+	enum err (*run)(struct id account, struct id key, struct arena *a);
+	int64_t period_ms; /* 0: settings->sweep_s */
+} key_duties[] = {
+	{"sweep", sandbox_sweep, 0},
+	{"rates", rates_refresh, DAY_MS},
+};
+
+static void do_key_duty(const struct key_duty *d, struct id account, struct id key)
+{
+	if (!take_duty(d->name, key, d->period_ms ? d->period_ms : settings->sweep_s * 1000))
+		return;
+	CLEANUP_ARENA struct arena *a = arena_new(DUTY_ARENA);
+	enum err e = d->run(account, key, a);
+	if (e)
+		log_event(EV_KEEPER_DUTY, LOG_NAME("duty", d->name),
+			LOG_NAME("error", err_row(e)->code));
+}
+
 static void sweep_all(void *unused)
 {
 	CLEANUP_ARENA struct arena *a = arena_new(DUTY_ARENA);
@@ -187,18 +211,9 @@ static void sweep_all(void *unused)
 	(void)unused;
 	if (db_run(SQL_KEYS_TO_SWEEP, ARGS(A_INT(clock_ms() - DAY_MS)), a, &rows))
 		rows.n = 0;
-	for (size_t i = 0; i < rows.n && !leaving; i++) {
-		char name[64], id[ID_TEXT_SIZE];
-		struct id key = row_id(&rows, i, 0);
-		(void)snprintf(name, sizeof name, "sweep-%s", id_text(id, NULL, key));
-		if (!take_duty(name, settings->sweep_s * 1000))
-			continue;
-		CLEANUP_ARENA struct arena *one = arena_new(DUTY_ARENA);
-		enum err e = sandbox_sweep(row_id(&rows, i, 1), key, one);
-		if (e)
-			log_event(EV_KEEPER_DUTY, LOG_NAME("duty", "sweep"),
-				LOG_NAME("error", err_row(e)->code));
-	}
+	for (size_t i = 0; i < rows.n && !leaving; i++)
+		for (size_t d = 0; d < sizeof key_duties / sizeof *key_duties; d++)
+			do_key_duty(&key_duties[d], row_id(&rows, i, 1), row_id(&rows, i, 0));
 	sweeping = false;
 }
 
@@ -257,6 +272,7 @@ static void expire_results(void)
 	(void)!db_change(
 		SQL_IDEM_EXPIRE, ARGS(A_INT(clock_ms() - IDEM_TTL_H * 3600 * 1000LL)), &changed);
 	(void)!db_change(SQL_PROCESSES_DELETE, ARGS(A_INT(clock_ms() - DAY_MS)), &changed);
+	(void)!db_change(SQL_DUTIES_EXPIRE, ARGS(A_INT(clock_ms() - 2 * DAY_MS)), &changed);
 }
 
 /* In batches, so that nothing else waits long for a lock. */

@@ -4,6 +4,7 @@
 #include "db.h"
 #include "health.h"
 #include "provider.h"
+#include "rates.h"
 #include "tool.h"
 
 #include <stdlib.h>
@@ -29,8 +30,9 @@ struct key_out {
 	int64_t place, version, created_at, used_at, health_since, failed_at, limited_until,
 		create_ms, creates, timeout_max_s;
 	enum tri is_default;
-	struct list options;
+	struct list options, account_rates;
 	const void *rates; /* struct rates_out */
+	int64_t account_rates_at;
 };
 struct providers_out {
 	struct list providers, keys;
@@ -82,6 +84,8 @@ static const struct field key_fields[] = {
 	INT_FIELD(struct key_out, timeout_max_s, REQUIRED, 0, 0, "Longest job in seconds."),
 	STR_FIELD(struct key_out, price, 0, 0, 0, "What the provider charges, with its date."),
 	OBJ_FIELD(struct key_out, rates, 0, &rates_shape, "The same as numbers, where it is known."),
+	LIST_FIELD(struct key_out, account_rates, REQUIRED, &account_rate_shape, 0, 0, "What this account pays, where the provider says so itself; empty where it does not."),
+	TIME_FIELD(struct key_out, account_rates_at, 0, "When it said so; it is asked when the key is saved, and daily while the key is used."),
 };
 static const struct shape key_shape = SHAPE(struct key_out, key_fields, "A saved key.");
 static const struct field providers_fields[] = {
@@ -201,14 +205,18 @@ static int by_place(const void *pa, const void *pb)
 
 static enum err view_keys(struct req *r, struct list *ret)
 {
-	struct rows rows;
+	struct rows rows, rates;
 	enum err e = db_run(SQL_KEYS_OF_ACCOUNT, ARGS(A_ID(r->caller.account)), r->arena, &rows);
+	if (!e)
+		e = rates_read(r->caller.account, r->arena, &rates);
 	if (e)
 		return e;
 	struct key_out *keys = ARENA_LIST(r->arena, rows.n, struct key_out);
 	for (size_t i = 0; !e && i < rows.n; i++) {
 		keys[i] = view_key(r->arena, &rows, i);
 		keys[i].place = row_int(&rows, i, KEY_COL_PLACE) * (int64_t)rows.n + (int64_t)i;
+		keys[i].account_rates = rates_view(
+			&rates, row_id(&rows, i, KEY_COL_ID), r->arena, &keys[i].account_rates_at);
 		e = add_median(r, &keys[i]);
 	}
 	qsort(keys, rows.n, sizeof *keys, by_place);

@@ -6,6 +6,7 @@
 #include "health.h"
 #include "job.h"
 #include "node.h"
+#include "rates.h"
 #include "tool.h"
 #include "vault.h"
 
@@ -114,6 +115,7 @@ struct saving {
 	uint32_t version; /* bound into the sealed key, so it is known before the transaction */
 	int64_t place;    /* in the account's order: the old version's, else behind all others */
 	struct sealed_key sealed;
+	struct id id; /* of the new row */
 	bool raced;
 };
 
@@ -158,14 +160,15 @@ static enum err choose_place(struct saving *s, const struct rows *old, const str
 
 static enum err add_key(struct db *tx, struct saving *s)
 {
-	struct id account = s->r->caller.account, id = id_new();
+	struct id account = s->r->caller.account;
 	const struct sealed_key *k = &s->sealed;
 	int64_t now = clock_ms();
 	bool duplicate;
+	s->id = id_new();
 	enum err e = db_tx_insert(tx, SQL_KEY_ADD,
-		ARGS(A_ID(id), A_ID(account), A_STR(s->name), A_STR(s->p->name), A_INT(s->version),
-			A_ID(k->data_key), A_BYTES(k->blob.p, k->blob.n), A_STR(k->fingerprint),
-			A_INT(s->place), A_INT(now), A_INT(now)),
+		ARGS(A_ID(s->id), A_ID(account), A_STR(s->name), A_STR(s->p->name),
+			A_INT(s->version), A_ID(k->data_key), A_BYTES(k->blob.p, k->blob.n),
+			A_STR(k->fingerprint), A_INT(s->place), A_INT(now), A_INT(now)),
 		&duplicate);
 	s->raced = !e && duplicate;
 	return s->raced ? fail(ERR_BUSY, "name", "another call saved this name at the same moment")
@@ -204,10 +207,9 @@ static enum err save_rows(struct db *tx, void *ctx)
 }
 
 /* Whatever the provider lacked when it was asked: the key may be good. */
-static enum err check_key(struct saving *s, struct arena *a)
+static enum err check_key(struct call *c)
 {
-	CLEANUP_CALL struct call c = {.provider = s->p, .credential = &s->credential, .arena = a};
-	enum err e = s->p->ops->check(&c);
+	enum err e = c->provider->ops->check(c);
 	struct fault f = *fault_of(e);
 	if (e != ERR_UPSTREAM && e != ERR_UPSTREAM_UNSURE && e != ERR_UPSTREAM_LIMIT)
 		return e;
@@ -254,10 +256,14 @@ static enum err save_run(struct req *r, const void *vin, void *vout)
 	if (provider_find(s.name) && strcmp(s.name, s.p->name) != 0)
 		return fail(ERR_BAD_INPUT, "name", "is the name of another provider");
 	s.out->checked = in->skip_check == YES ? NO : YES;
+	CLEANUP_CALL struct call c = {
+		.provider = s.p, .credential = &s.credential, .arena = r->arena};
 	if (s.out->checked == YES)
-		e = check_key(&s, r->arena);
+		e = check_key(&c);
 	if (!e)
 		e = seal_and_save(&s);
+	if (!e && s.out->checked == YES)
+		(void)!rates_ask(&c, r->caller.account, s.id); /* the keeper asks again */
 	s.out->name = s.name;
 	s.out->provider = s.p->name;
 	return e;

@@ -68,6 +68,12 @@ static enum err exec(struct call *c, const char *id, const char *exec_id, const 
 			  : modal_exec(c, id, exec_id, argv, wait_s, ret);
 }
 
+static enum err rates(struct call *c, struct told_rates *ret)
+{
+	*ret = (struct told_rates){0};
+	return bridged(c) ? OK : modal_rates(c, ret);
+}
+
 const struct provider_ops modal_ops = {
 	.check = check,
 	.create = create,
@@ -76,6 +82,7 @@ const struct provider_ops modal_ops = {
 	.destroy = destroy,
 	.put = put,
 	.exec = exec,
+	.rates = rates,
 };
 
 const struct provider provider_modal = {

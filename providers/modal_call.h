@@ -119,3 +119,4 @@ enum err modal_destroy(struct call *c, const char *id, enum box_state *ret);
 enum err modal_put(struct call *c, const char *id, const char *path, const void *p, size_t n);
 enum err modal_exec(struct call *c, const char *id, const char *exec_id, const char *const *argv,
 	int64_t wait_s, struct exec_result *ret);
+enum err modal_rates(struct call *c, struct told_rates *ret); /* modal_rates.c */

@@ -83,6 +83,18 @@ struct exec_result {
 	size_t out_n, err_n;
 };
 
+/* One rate of the account itself, in the provider's own words. */
+struct told_rate {
+	const char *name; /* visible ASCII, at most TOLD_RATE_MAX */
+	const char *usd;  /* dollars as a decimal number: digits, at most one point */
+};
+#define TOLD_RATE_MAX  64
+#define TOLD_RATES_MAX 64
+struct told_rates {
+	size_t n;
+	struct told_rate *items;
+};
+
 struct provider_ops {
 	/* The cheapest read-only call that proves the credential. ERR_KEY_REFUSED, ERR_UPSTREAM ...
 	 */
@@ -102,6 +114,9 @@ struct provider_ops {
 	 * exec_id makes a repeat harmless. ERR_BOX_GONE: the sandbox is certainly gone. */
 	enum err (*exec)(struct call *c, const char *id, const char *exec_id,
 		const char *const *argv, int64_t wait_s, struct exec_result *ret);
+	/* What the account pays, as the provider tells it; n 0: this way it does not say. NULL:
+	 * there is no such call. */
+	enum err (*rates)(struct call *c, struct told_rates *ret);
 };
 
 enum provider_can {

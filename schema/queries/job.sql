@@ -187,6 +187,10 @@ DELETE FROM audit WHERE at < ? ORDER BY at LIMIT 1000
 -- JOB_COUNTS () rows
 SELECT state, COUNT(*) FROM job WHERE state <> 'ended' GROUP BY state
 
+-- A duty of which nobody thought for so long has no key any more.
+-- DUTIES_EXPIRE (before) change again
+DELETE FROM duty WHERE next_at < ?
+
 -- DUTY_TAKE (next_at, name, now) change
 UPDATE duty SET next_at = ? WHERE name = ? AND next_at <= ?
 

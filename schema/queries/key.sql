@@ -55,6 +55,12 @@ AND COALESCE(probe_until, 0) <= ?
 SELECT create_ms FROM sandbox WHERE account = ? AND key_name = ? AND provider = ? AND provider_id IS NOT NULL
 AND create_ms IS NOT NULL ORDER BY id DESC LIMIT ?
 
+-- KEY_RATES_SET (rates, at, id, account) change again
+UPDATE provider_key SET rates = ?, rates_at = ? WHERE id = ? AND account = ? AND state = 'active'
+
+-- KEYS_RATES (account) rows
+SELECT id, rates, rates_at FROM provider_key WHERE account = ? AND state = 'active' AND rates IS NOT NULL LIMIT 200
+
 -- KEY_JOBS_CANCEL (at, account, name) change again
 UPDATE job SET cancel_at = ? WHERE account = ? AND key_name = ? AND state <> 'ended' AND cancel_at IS NULL
 

@@ -4,13 +4,21 @@ import { spawn } from 'node:child_process';
 import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
+import { crc32 } from 'node:zlib';
 import { dev, owner } from '../lib/instance.mjs';
 
 const tests = path.dirname(import.meta.dirname);
 export const programs = path.join(tests, 'node_modules/.bin');
 export const url = `${dev.url}/mcp`;
-/** No such key was ever made. */
-export const WRONG_KEY = 'cc_live_0000000000000000000000000000000000';
+const BASE62 = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
+
+/** Nobody ever made this key, but its form and its check digits are those of one. */
+function strangeKey() {
+	const head = `cc_live_${'0'.repeat(30)}`;
+	let rest = crc32(head), tail = '';
+	for (let i = 0; i < 6; i++, rest = Math.floor(rest / 62)) tail = BASE62[rest % 62] + tail;
+	return head + tail;
+}
 
 /** A key that was good until now: { key, revoke() }. */
 export async function passingKey() {
@@ -31,7 +39,8 @@ export async function revokedKey() {
 }
 
 /** Every key that must not be let in, and what is said of it. */
-export const refusedKeys = async () => [['wrong', WRONG_KEY, 'it does not have the form of a key'],
+export const refusedKeys = async () => [['malformed', `cc_live_${'0'.repeat(36)}`, 'it does not have the form of a key'],
+	['strange', strangeKey(), 'there is no such key'],
 	['revoked', await revokedKey(), 'it was revoked']];
 
 const homes = [];

@@ -49,6 +49,7 @@ const ELSEWHERE = {
 	DATA_KEY_REWRAP: 'met after a rotation only',
 	INSTALLATION_CREATE: 'met by the first start only',
 	JOB_GIVE_UP: 'when it is lost the job is like that of a dead driver: tests/kill',
+	KEY_RATES_SET: 'met where a provider tells rates: tests/modal',
 	SANDBOX_RAN_OUT: 'met an hour after the end of a sandbox that nobody could be asked about',
 	MIGRATION_ADD: 'sent by migrate itself: plans.test.mjs',
 	SCHEMA_VERSION: 'sent by migrate itself: plans.test.mjs',

@@ -237,6 +237,59 @@ static bool text_is(struct pb_msg m, const char *s)
 	return m.n == strlen(s) && memcmp(m.p, s, m.n) == 0;
 }
 
+/* -- rates --------------------------------------------------------------------------------------
+ */
+
+#define CPU                                                                                        \
+	"\x0a\x0b\x0a\x03"                                                                         \
+	"cpu\x12\x04"                                                                              \
+	"0.14"
+
+static struct told_rates told_of(struct bench *b, struct pb_msg reply)
+{
+	struct told_rates told = {0};
+	struct answer answers[] = {TOKEN, {"WorkspaceBillingRates", GOOD, reply}, {0}};
+	play(b, answers);
+	assert_int_equal(modal_ops.rates(&b->call, &told), OK);
+	assert_true(all_played() && secrets_ok);
+	return told;
+}
+
+static void rates_are_told_as_modal_wrote_them(void **state)
+{
+	struct pb_msg reply = M(CPU "\x22\x03"
+				    "abc"
+				    "\x0a\x08\x0a\x03"
+				    "gib\x12\x01"
+				    "2");
+	struct told_rates told = told_of(*state, reply);
+	assert_int_equal(told.n, 2);
+	assert_string_equal(told.items[0].name, "cpu");
+	assert_string_equal(told.items[0].usd, "0.14");
+	assert_string_equal(told.items[1].name, "gib");
+	assert_string_equal(told.items[1].usd, "2");
+}
+
+static void what_is_no_rate_is_left_out(void **state)
+{
+	static const struct pb_msg none[] = {M(""), M("\x0a\x00"), M("\x08\x01"),
+		M("\x0a\x08\x0a\x03"
+		  "gib\x12\x01"
+		  "x"),
+		M("\x0a\x09\x0a\x03"
+		  "gib\x12\x02"
+		  "1."),
+		M("\x0a\x08\x0a\x03"
+		  "g b\x12\x01"
+		  "1"),
+		M("\x0a\x05\x0a\x03"
+		  "gib")};
+	for (size_t i = 0; i < sizeof none / sizeof *none; i++)
+		assert_int_equal(told_of(*state, none[i]).n, 0);
+	struct pb_msg twice = M(CPU CPU);
+	assert_int_equal(told_of(*state, twice).n, 1);
+}
+
 /* -- check ------------------------------------------------------------------------------------- */
 
 static void a_good_key_passes_the_check(void **state)
@@ -977,6 +1030,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(a_good_key_passes_the_check),
+		TEST(rates_are_told_as_modal_wrote_them),
+		TEST(what_is_no_rate_is_left_out),
 		TEST(every_answer_to_a_check_is_told_as_what_it_is),
 		TEST(a_token_of_one_half_is_never_sent),
 		TEST(a_sandbox_is_ordered_with_its_mark_and_its_end),

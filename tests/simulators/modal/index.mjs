@@ -31,7 +31,8 @@ const GPUS = { T4: 8, L4: 8, A10: 4, A10G: 4, L40S: 8, A100: 8, 'A100-40GB': 8, 
 const ops = [[/^AuthTokenGet$/, 'check'], [/^Sandbox(Create)(V2)?$/, 'create'], [/^SandboxGetFromName/, 'find'],
 	[/^SandboxList/, 'list'], [/^SandboxTerminate/, 'destroy'], [/^SandboxWait/, 'look'], [/^TaskExecStart$/, 'exec'],
 	[/^TaskExecStdinWrite/, 'write'], [/^(TaskExecStdioRead|SandboxStdioRead)/, 'read'], [/^TaskExec(Wait|Poll)$/, 'wait'],
-	[/CommandRouterAccess$/, 'access'], [/^(App|Environment|Image)/, 'prepare']];
+	[/CommandRouterAccess$/, 'access'], [/^(App|Environment|Image)/, 'prepare'],
+	[/^WorkspaceBillingRates$/, 'rates']];
 // A command whose output nobody wants is there for its input: a file.
 const opOf = (name, { stdoutConfig }) => (name === 'TaskExecStart' && !stdoutConfig ? 'put'
 	: ops.find(([form]) => form.test(name))?.[1] ?? 'other');
@@ -48,7 +49,7 @@ class Modal {
 	/* waitS: the longest time that one call waits for the end of a sandbox; queueMs: so long one of the first
 	   generation waits for its machine. */
 	plan = { maxLifeS: 86400, concurrency: 1000, throttleS: 0, bootMs: 0, queueMs: 0, imageBuild: false, tokenS: 1200, waitS: 60,
-		brokenImages: /no-such/ };
+		brokenImages: /no-such/, rates: { cpu: '0.1419', memory: '0.0242' } };
 	credential = { token: `ak-${random(22)}:as-${random(22)}` };
 	#boxes = new Map();
 	#tasks = new Map();
@@ -91,7 +92,7 @@ class Modal {
 	}
 
 	WorkspaceBillingRates() {
-		return { rates: { cpu: '0.0473', memory: '0.008' } };
+		return { rates: this.plan.rates };
 	}
 
 	// -- apps, images, secrets -----------------------------------------------------------------------

@@ -1,5 +1,5 @@
 // The conformance list on modal, simulated (lib/instance.mjs is used).
 
-import { conform } from './conformance.mjs';
+import { conform } from '../clouds/conformance.mjs';
 
 await conform('modal');

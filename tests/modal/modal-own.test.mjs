@@ -7,7 +7,7 @@ import { hurried } from '../lib/hurry.mjs';
 import { account, children, idHex, ready, sql, useSimulators } from '../lib/instance.mjs';
 import { until } from '../lib/wait.mjs';
 import { start } from '../simulators/modal/index.mjs';
-import { once } from './trouble.mjs';
+import { once } from '../clouds/trouble.mjs';
 
 describe('modal: what only it has', () => {
 	let place, client;
@@ -322,5 +322,49 @@ describe('modal: what only it has', () => {
 			assert.equal(reply.json.code, 'key_refused');
 			assert.ok(!reply.text.includes(token));
 		}
+	});
+
+	// ---- what the account pays -----------------------------------------------------------------------
+
+	const told = async (one = client) => (await one.rest('list_providers')).json.keys[0];
+	const saveAnew = async (more = {}) => {
+		const one = await account('pro');
+		const saved = await one.rest('save_provider_key', { provider: 'modal', ...place.credential, ...more });
+		assert.equal(saved.status, 200, saved.text);
+		return one;
+	};
+	const listed = (rates) => Object.entries(rates).map(([name, usd]) => ({ name, usd }));
+
+	test('the rates of the account are asked for with the key, and daily while it is used', async () => {
+		const before = Date.now();
+		const one = await saveAnew();
+		const key = await told(one);
+		assert.deepEqual(key.account_rates, listed(place.plan.rates));
+		const at = Date.parse(key.account_rates_at);
+		assert.ok(at >= before && at <= Date.now(), key.account_rates_at);
+		const usual = place.plan.rates;
+		place.plan.rates = { cpu: '0.2', 'gpu/h100': '3.95' };
+		fine((await one.rest('run_job', { cmd: once('echo ran; exit 3'), wait_s: 100 })).json);
+		await until('the keeper has asked', async () => (await told(one)).account_rates.length === 2
+			&& (await told(one)).account_rates[1].name === 'gpu/h100');
+		assert.deepEqual((await told(one)).account_rates, listed(place.plan.rates));
+		assert.ok(Date.parse((await told(one)).account_rates_at) > at);
+		place.plan.rates = usual;
+	});
+
+	test('rates that are not told, or not in the form of a rate, cost no key and are not shown', async () => {
+		const usual = place.plan.rates;
+		for (const [rates, left] of [[{}, {}], [{ cpu: 'free', memory: '', 'a b': '1', disk: '1.5', x: '.', y: '1.', z: '-1' }, { disk: '1.5' }],
+			[Object.fromEntries(Array.from({ length: 100 }, (_, i) => [`<r${i}>`, '0.00000001'])),
+				Object.fromEntries(Array.from({ length: 64 }, (_, i) => [`<r${i}>`, '0.00000001']))]]) {
+			place.plan.rates = rates;
+			assert.deepEqual((await told(await saveAnew())).account_rates, listed(left));
+		}
+		place.plan.rates = usual;
+		const broken = place.rule({ op: 'rates' }, 'answer', { grpc: 7, text: 'not for you' });
+		const key = await told(await saveAnew());
+		assert.deepEqual([key.account_rates, key.account_rates_at ?? null, broken.count], [[], null, 1]);
+		assert.deepEqual((await told(await saveAnew({ skip_check: true }))).account_rates, []);
+		assert.equal(broken.count, 1, 'who wants no check is not asked about');
 	});
 });
