@@ -395,6 +395,12 @@ test('a control token that was withdrawn is refused', async () => {
 	await assert.rejects(idsOf(client.sandboxes.list({ appId: app.appId })), status(S.UNAUTHENTICATED));
 });
 
+test('the rates of the account are read as they are told', async () => {
+	const { rates } = await connect().cpClient.workspaceBillingRates({});
+	assert.ok(Object.keys(rates).length > 0);
+	assert.deepEqual(rates, place.plan.rates);
+});
+
 test('a broken connection is tried again', async () => {
 	const { client, app } = await prepare(connect());
 	place.rule({ op: 'list' }, 'answer', { times: 1, grpc: 14, text: 'later' });

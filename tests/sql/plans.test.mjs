@@ -147,6 +147,30 @@ describe('statements', () => {
 		assert.deepEqual(await admin('CHECKSUM TABLE migration, installation;'), before);
 	});
 
+	test('a schema of the first version is brought up to date, and its rows stay', async () => {
+		const older = 'cc_older', olderConfig = path.join(path.dirname(configFile), 'older.ini');
+		const { uid, gid } = fs.statSync(configFile);
+		fs.writeFileSync(olderConfig, fs.readFileSync(config, 'utf8').replace(`schema = ${schema}`, `schema = ${older}`),
+			{ mode: 0o600 });
+		fs.chownSync(olderConfig, uid, gid);
+		await admin(`DROP DATABASE IF EXISTS ${older}; CREATE DATABASE ${older};`, { database: null });
+		const files = path.join(process.env.CC_ROOT, 'schema');
+		const sql = (text) => admin(text, { database: older });
+		await sql(fs.readFileSync(path.join(files, '0001_init.sql'), 'utf8'));
+		await sql(`INSERT INTO migration VALUES (1, ${NOW});
+			INSERT INTO provider_key (id, account, name, provider, version, state, data_key, blob_bytes, fingerprint, created_at,
+				health_at) VALUES (${id('k', 1)}, ${id('a', 1)}, 'mine', 'modal', 3, 'active', ${id('d', 1)}, 'x', 'abcd', 1, 1);`);
+		await as('as_daemon "$STATE/bin/compute-connector" migrate --config "$1"', olderConfig);
+		const versions = fs.readdirSync(files).flatMap((name) => name.match(/^(\d{4})_.*\.sql$/)?.[1] ?? []).map(Number);
+		assert.deepEqual((await sql('SELECT version FROM migration ORDER BY version;')).slice(1).flat().map(Number), versions);
+		assert.deepEqual((await sql('SELECT name, version, rates FROM provider_key;')).at(-1), ['mine', '3', 'NULL']);
+		const columns = (of) => admin(`SELECT table_name, column_name, column_type, is_nullable FROM information_schema.columns
+			WHERE table_schema = '${of}' ORDER BY table_name, ordinal_position;`, { database: null });
+		assert.deepEqual(await columns(older), await columns(schema));
+		await admin(`DROP DATABASE ${older};`, { database: null });
+		fs.rmSync(olderConfig);
+	});
+
 	test('every file of queries is known to this test', () => {
 		assert.ok(list.length > 90, `${list.length} statements`);
 		assert.equal(new Set(list.map((s) => s.name)).size, list.length, 'a name stands for one statement');
