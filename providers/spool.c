@@ -297,7 +297,7 @@ static enum err started(int word)
 static const char *start_script(struct arena *a)
 {
 	return arena_printf(a,
-		"start() (\n%s)\nstart \"$@\" || exit 0\nset -- \"$1\" 0 0 \"$4\" \"$5\"\n%s",
+		"start() {\n%s}\nstart \"$@\" || exit 0\nset -- \"$1\" 0 0 \"$4\" \"$5\"\n%s",
 		script("start.sh"), script("poll.sh"));
 }
 

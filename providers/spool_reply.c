@@ -99,19 +99,33 @@ static bool slice_fits(int64_t from, int64_t at, int64_t size, int64_t slice, si
 	return at == want && (n == 0 || (int64_t)n <= size - at);
 }
 
+/* Lines of base64 up to an empty one. */
+static bool take_slice(
+	const char **p, const char *end, struct arena *a, const char **ret, size_t *ret_n)
+{
+	char *digits = arena_take(a, (size_t)(end - *p) + 1);
+	size_t n = 0, line_n;
+	const char *line;
+	while (take_line(p, end, &line, &line_n)) {
+		if (line_n == 0) {
+			*ret = (const char *)base64_decode(a, digits, n, ret_n);
+			return *ret;
+		}
+		memcpy(digits + n, line, line_n);
+		n += line_n;
+	}
+	return false;
+}
+
 static bool read_poll(const char *p, const char *end, const struct spool_ask *ask, struct arena *a,
 	struct spool_status *s)
 {
-	const char *head, *out, *err;
-	size_t head_n, out_n, err_n;
-	if (!take_line(&p, end, &head, &head_n) || !take_line(&p, end, &out, &out_n) ||
-		!take_line(&p, end, &err, &err_n) || p != end)
-		return false;
-	if (!take_head(head + sizeof MARK - 1, head + head_n, s))
-		return false;
-	s->out = (const char *)base64_decode(a, out, out_n, &s->out_n);
-	s->err = (const char *)base64_decode(a, err, err_n, &s->err_n);
-	return s->out && s->err &&
+	const char *head;
+	size_t head_n;
+	return take_line(&p, end, &head, &head_n) &&
+	       take_head(head + sizeof MARK - 1, head + head_n, s) &&
+	       take_slice(&p, end, a, &s->out, &s->out_n) &&
+	       take_slice(&p, end, a, &s->err, &s->err_n) && p == end &&
 	       slice_fits(ask->out_from, s->out_at, s->out_bytes, ask->slice, s->out_n) &&
 	       slice_fits(ask->err_from, s->err_at, s->err_bytes, ask->slice, s->err_n);
 }

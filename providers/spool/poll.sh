@@ -1,7 +1,7 @@
 # Tells how a job stands. May be called at any time, by several at once.
 # $1 job, $2 offset in stdout, $3 offset in stderr, $4 most bytes of each, $5 seconds to wait for the end
 # Prints: sbx1 new|run|done|lost CODE TIMEDOUT OUTSIZE ERRSIZE OUTAT ERRAT PEAK OOM
-# and two lines of base64; or sbx1 gone|reset.
+# and, of each stream, lines of base64 and an empty one; or sbx1 gone|reset.
 d=/tmp/.sbx/$1
 [ -d /tmp/.sbx ] || { echo "sbx1 reset"; exit 0; }
 [ -d "$d" ] || { echo "sbx1 gone"; exit 0; }
@@ -63,8 +63,15 @@ case $m in '' | *[!0-9]*) m=- ;; esac
 case $k in '' | *[!0-9]*) k=- ;; esac
 
 echo "sbx1 $s $c $t $o $e $a $b $m $k"
+# A file may grow meanwhile: it is cut off where we said that it ends.
 slice() {
-	[ "$2" -ge "$3" ] || tail -c "+$(($2 + 1))" "$1" 2>/dev/null | head -c "$(($3 - $2))" | base64 | tr -d '\n'
+	if [ "$2" -ge "$3" ]; then
+		:
+	elif [ "$2" -eq 0 ]; then
+		head -c "$3" <"$1" | base64
+	else
+		tail -c "+$(($2 + 1))" <"$1" | head -c "$(($3 - $2))" | base64
+	fi
 	echo
 }
 slice "$d/out" "$a" "$o"

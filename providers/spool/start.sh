@@ -1,8 +1,8 @@
 # Starts a job once, however often it is called.
 # $1 job, $2 time-out in seconds or 0, $3 archive
 # Prints: sbx1 started|dup|badcwd|badtar|nospace|nofork|notools|reset
-# Runs as the body of a function, in a subshell: it ends with 0 when the job is on its way, and then
-# what follows the function looks at it.
+# Runs as the body of a function, which gives 0 when the job is on its way; then what follows the function
+# looks at it.
 #
 # The archive is unpacked in /tmp. It holds the job folder job-ID and, in .sbx/ID, the command (cmd),
 # its environment (env, if it has any), its working directory (cwd, if not the job folder: whoever
@@ -16,19 +16,21 @@
 # folder the machine was replaced. It is kept when it could not be used, so that a repeat tells the
 # same.
 d=/tmp/.sbx/$1 w=/tmp/job-$1
-say() { echo "sbx1 $1"; exit "${2:-1}"; }
+say() { echo "sbx1 $1"; return "${2:-1}"; }
 for x in cat setsid tar timeout base64 tail head wc grep; do
-	command -v "$x" >/dev/null 2>&1 || say notools
+	command -v "$x" >/dev/null 2>&1 || { say notools; return; }
 done
 [ -d /tmp/.sbx ] || mkdir -m 700 /tmp/.sbx 2>/dev/null
 if ! mkdir -m 700 "$d" 2>/dev/null; then
-	[ -d "$d" ] || say nospace
-	[ ! -e "$d/badcwd" ] || say badcwd
+	[ -d "$d" ] || { say nospace; return; }
+	[ ! -e "$d/badcwd" ] || { say badcwd; return; }
 	{ ! read -r x <"$d/sup"; } 2>/dev/null || rm -f "$3"
 	say dup 0
+	return
 fi
-[ -f "$3" ] || { rmdir "$d"; say reset; }
-(umask 022 && exec tar -xof "$3" -C /tmp) 2>/dev/null && [ -p "$d/end" ] || { rm -rf "$d" "$w"; say badtar; }
+[ -f "$3" ] || { rmdir "$d"; say reset; return; }
+(umask 022 && exec tar -xof "$3" -C /tmp) 2>/dev/null && [ -p "$d/end" ] ||
+	{ rm -rf "$d" "$w"; say badtar; return; }
 rm -f "$3"
 c=$w
 [ ! -f "$d/cwd" ] || c=$(cat "$d/cwd")
@@ -36,7 +38,8 @@ case $c in
 /*) ;;
 *) c=$w/$c ;;
 esac
-cd "$c" 2>/dev/null || { mkdir "$d/badcwd"; rm -rf "$w" "$d/env" "$d/cmd" "$d/cwd"; say badcwd; }
+cd "$c" 2>/dev/null ||
+	{ mkdir "$d/badcwd"; rm -rf "$w" "$d/env" "$d/cmd" "$d/cwd"; say badcwd; return; }
 unset OLDPWD
 
 # Becomes the command: $1 folder, $2 shell, $3 cat, $4 control group or "". The environment file is
@@ -118,9 +121,17 @@ while [ $i -lt 100 ]; do
 	sleep 0.02
 done'
 
+# Where two programs lie. To catch what "command -v" says would take a process each.
+s= k=
+IFS=:
+for x in $PATH; do
+	[ -n "$s" ] || [ ! -x "$x/sh" ] || s=$x/sh
+	[ -n "$k" ] || [ ! -x "$x/cat" ] || k=$x/cat
+done
+unset IFS
+
 # setsid forks only when its caller leads a process group: the first one makes it so, the second one
 # forks and returns. Unlike "&" this leaves INT and QUIT alone.
-s=$(command -v sh)
-setsid setsid "$s" -c "$sup" sbx "$d" "$2" "$s" "$(command -v cat)" "$run" "$watch" </dev/null >/dev/null 2>&1 ||
-	say nofork
+setsid setsid "${s:=sh}" -c "$sup" sbx "$d" "$2" "$s" "${k:-cat}" "$run" "$watch" </dev/null >/dev/null 2>&1 ||
+	{ say nofork; return; }
 say started 0

@@ -41,8 +41,8 @@ static void a_whole_reply_is_read(void **state)
 {
 	struct spool_status s;
 	assert_int_equal(read_poll(*state,
-				 "sbx1 done 7 0 5 100 0 84 1048576 -\naGVsbG8=\n"
-				 "MTIzNDU2Nzg5MDEyMzQ1Ng==\n",
+				 "sbx1 done 7 0 5 100 0 84 1048576 -\naGVs\nbG8=\n\n"
+				 "MTIzNDU2Nzg5MDEyMzQ1Ng==\n\n",
 				 &s),
 		OK);
 	assert_int_equal(s.state, SPOOL_DONE);
@@ -96,11 +96,13 @@ static const char *const wrong_polls[] = {
 	"sbx1 done 7 0 5 0 0 0 - -",
 	"sbx1 done 7 0 5 0 0 0 - -\n",
 	"sbx1 done 7 0 5 0 0 0 - -\naGVsbG8=\n",
-	"sbx1 done 7 0 5 0 0 0 - -\naGVsbG8=\n\n\n",
+	"sbx1 done 7 0 5 0 0 0 - -\naGVsbG8=\n\n",
+	"sbx1 done 7 0 5 0 0 0 - -\naGVsbG8=\n\n\n\n",
 	"sbx1 done 7 0 0 0 0 0 - -\n\n\nmore",
 	"sbx1 done 7 0 0 0 0 0 -\n\n\n",
 	"sbx1 done 7 0 0 0 0 0 - - \n\n\n",
 	"sbx1 done 7 0 0 0 0 0 - - -\n\n\n",
+	"sbx1 done 7 0 5 0 0 0 - -\n\naGVsbG8=\n\n\n",
 	/* codes that are none */
 	"sbx1 done - 0 0 0 0 0 - -\n\n\n",
 	"sbx1 done  0 0 0 0 0 - -\n\n\n",
@@ -122,20 +124,20 @@ static const char *const wrong_polls[] = {
 	"sbx1 done 7 0 -5 0 0 0 - -\n\n\n",
 	"sbx1 done 7 0 99999999999999999999 0 0 0 - -\n\n\n",
 	"sbx1 done 7 0 9223372036854775807 0 9223372036854775807 0 - -\n\n\n",
-	"sbx1 done 7 0 5 0 1 0 - -\naGVsbG8=\n\n",
-	"sbx1 done 7 0 4 0 0 0 - -\naGVsbG8=\n\n",
-	"sbx1 done 7 0 100 0 0 0 - -\naGVsbG8=\n\n",
-	"sbx1 done 7 0 100 0 85 0 - -\naGVsbG8=\n\n",
+	"sbx1 done 7 0 5 0 1 0 - -\naGVsbG8=\n\n\n",
+	"sbx1 done 7 0 4 0 0 0 - -\naGVsbG8=\n\n\n",
+	"sbx1 done 7 0 100 0 0 0 - -\naGVsbG8=\n\n\n",
+	"sbx1 done 7 0 100 0 85 0 - -\naGVsbG8=\n\n\n",
 	"sbx1 done 7 0 - 0 0 0 - -\n\n\n",
 	"sbx1 done 7 0 0 0 0 0 -1 -\n\n\n",
 	"sbx1 done 7 0 0 0 0 0 - x\n\n\n",
 	"sbx1 done 7 0 0 0 0 0 1e9 -\n\n\n",
 	/* slices that are no base64 */
-	"sbx1 done 7 0 5 0 0 0 - -\naGVsbG8\n\n",
-	"sbx1 done 7 0 5 0 0 0 - -\naGVs bG8=\n\n",
-	"sbx1 done 7 0 5 0 0 0 - -\naGVsbG8=\r\n\r\n",
-	"sbx1 done 7 0 5 0 0 0 - -\n====\n\n",
-	"sbx1 done 7 0 0 0 0 0 - -\n\n!\n",
+	"sbx1 done 7 0 5 0 0 0 - -\naGVsbG8\n\n\n",
+	"sbx1 done 7 0 5 0 0 0 - -\naGVs bG8=\n\n\n",
+	"sbx1 done 7 0 5 0 0 0 - -\naGVsbG8=\r\n\n\n",
+	"sbx1 done 7 0 5 0 0 0 - -\n====\n\n\n",
+	"sbx1 done 7 0 0 0 0 0 - -\n\n!\n\n",
 	"\n\nsbx1 done 7 0 0 0 0 0 - -\n\n\n",
 };
 
@@ -167,15 +169,15 @@ static void a_slice_beyond_the_question_is_refused(void **state)
 {
 	struct spool_ask ask = {.out_from = 10, .err_from = 0, .slice = 4};
 	struct spool_status s;
-	const char *good = "sbx1 run - 0 12 0 10 0 - -\nYWI=\n\n",
-		   *early = "sbx1 run - 0 12 0 8 0 - -\nYWJjZA==\n\n";
+	const char *good = "sbx1 run - 0 12 0 10 0 - -\nYWI=\n\n\n",
+		   *early = "sbx1 run - 0 12 0 8 0 - -\nYWJjZA==\n\n\n";
 	assert_int_equal(spool_read_poll(good, strlen(good), &ask, *state, &s), OK);
 	assert_int_equal(spool_read_poll(early, strlen(early), &ask, *state, &s), ERR_UPSTREAM);
 	/* The job made its output shorter than what was read before. */
 	const char *shrunk = "sbx1 run - 0 3 0 10 0 - -\n\n\n";
 	assert_int_equal(spool_read_poll(shrunk, strlen(shrunk), &ask, *state, &s), OK);
 	assert_int_equal(s.out_n, 0);
-	const char *more = "sbx1 run - 0 3 0 10 0 - -\nYWI=\n\n";
+	const char *more = "sbx1 run - 0 3 0 10 0 - -\nYWI=\n\n\n";
 	assert_int_equal(spool_read_poll(more, strlen(more), &ask, *state, &s), ERR_UPSTREAM);
 }
 
@@ -244,7 +246,8 @@ static void a_start_answers_as_the_first_poll(void **state)
 	struct call c = {.provider = &told_provider, .arena = *state};
 	struct spool_status s;
 	struct spool_job job = {.id = "job-12345678", .cmd = "true", .timeout_s = 5};
-	told = (struct exec_result){.out = "sbx1 started\nsbx1 done 3 0 5 0 0 0 - -\naGVsbG8=\n\n"};
+	told = (struct exec_result){
+		.out = "sbx1 started\nsbx1 done 3 0 5 0 0 0 - -\naGVsbG8=\n\n\n"};
 	assert_int_equal(spool_start(&c, "box", &job, 16, &s), OK);
 	assert_int_equal(s.state, SPOOL_DONE);
 	assert_int_equal(s.code, 3);
