@@ -66,7 +66,7 @@ start() {
 		say nospace
 	fi
 	for f in sup job code; do
-		printf '%20s\n' '' >"$d/$f" && [ "$(wc -c <"$d/$f")" -eq 21 ] || { rm -rf "$d"; say nospace; }
+		printf '%20s\n' '' >"$d/$f" && [ -s "$d/$f" ] || { rm -rf "$d"; say nospace; }
 	done 2>/dev/null
 	printf %s "$input" | base64 -d >"$d/in" && : >"$d/out" && : >"$d/err" || { rm -rf "$d"; say nospace; }
 	umask "$mask"
@@ -84,7 +84,8 @@ alive() {
 	{ read -r a b z c <"/proc/$1/stat"; } 2>/dev/null
 	[ "$z" != Z ] && [ "$z" != X ]
 }
-size() { if [ -f "$1" ]; then echo $(($(wc -c <"$1"))); else echo 0; fi; }
+# Sets size. A file without content costs no process: a poll asks ten times a second.
+measure() { size=0; [ ! -s "$1" ] || [ ! -f "$1" ] || size=$(($(wc -c <"$1"))); }
 # Whether the supervisor lives is asked before the code is read: it writes the code and then ends.
 look() {
 	state=new code=- late=0 sup= job= c= l= at= up= again=
@@ -103,9 +104,16 @@ look() {
 	case $c:$l in
 	[0-9]:[01] | [0-9][0-9]:[01] | [0-9][0-9][0-9]:[01]) state=done code=$c late=$l ;;
 	esac
-	out=$(size "$d/out") err=$(size "$d/err")
+	measure "$d/out"
+	out=$size
+	measure "$d/err"
+	err=$size
 }
-slice() { tail -c "+$(($2 + 1))" "$1" 2>/dev/null | head -c "$3" | base64 | tr -d '\n'; echo; }
+# $1 file, $2 its size, $3 offset, $4 most bytes
+slice() {
+	[ "$3" -ge "$2" ] || tail -c "+$(($3 + 1))" "$1" 2>/dev/null | head -c "$4" | base64 | tr -d '\n'
+	echo
+}
 
 poll() {
 	d=$spool/$1 i=$(($5 * 10))
@@ -118,8 +126,8 @@ poll() {
 		look
 	done
 	echo "box $state $code $late $out $err"
-	slice "$d/out" "$2" "$4"
-	slice "$d/err" "$3" "$4"
+	slice "$d/out" "$out" "$2" "$4"
+	slice "$d/err" "$err" "$3" "$4"
 }
 
 send() {
@@ -137,8 +145,9 @@ read_file() {
 	[ ! -d "$1" ] || say folder
 	[ -e "$1" ] || say missing
 	[ -f "$1" ] && [ -r "$1" ] || say failed
-	echo "box ok $(size "$1")"
-	slice "$1" "$2" "$3"
+	measure "$1"
+	echo "box ok $size"
+	slice "$1" "$size" "$2" "$3"
 }
 
 write_file() {
@@ -149,10 +158,12 @@ write_file() {
 	if [ "$2" = 0 ]; then
 		{ cat "$3" >"$1"; } 2>/dev/null || say failed
 	else
-		[ "$(size "$1")" -eq "$2" ] || say conflict
+		measure "$1"
+		[ "$size" -eq "$2" ] || say conflict
 		{ cat "$3" >>"$1"; } 2>/dev/null || say failed
 	fi
-	say "ok $(size "$1")"
+	measure "$1"
+	say "ok $size"
 }
 
 case $verb in
