@@ -35,7 +35,7 @@ die() {
 	warn "error: $*"
 	exit 1
 }
-is_root() { [[ $(id -u) -eq 0 ]]; }
+is_root() { [[ $EUID -eq 0 ]]; }
 
 # ---- where things are ------------------------------------------------------------------------
 
@@ -45,7 +45,7 @@ instance_paths() {
 	CC_VAR=$(cd "$CC_VAR" && pwd -P)
 	CC_ID=$(printf %s "$CC_VAR" | sha256sum | cut -c1-8)
 	DAEMON_USER=$(id -un)
-	RUN_DIR=/tmp/cc-$CC_ID-$(id -u)
+	RUN_DIR=/tmp/cc-$CC_ID-$EUID
 	STATE=$CC_VAR
 	if is_root; then
 		DAEMON_USER=$CC_SYSTEM_USER
@@ -105,7 +105,7 @@ owner_dir() {
 	local mode=$1 owner=$2 dir=$3
 	[[ ! -L $dir ]] || die "$dir is a symbolic link; remove it"
 	mkdir -p "$dir"
-	[[ $(stat -c %u "$dir") == "$(id -u)" ]] || is_root || die "$dir belongs to somebody else"
+	[[ $(stat -c %u "$dir") == "$EUID" ]] || is_root || die "$dir belongs to somebody else"
 	chmod "$mode" "$dir"
 	is_root && chown "$owner:" "$dir"
 	return 0
@@ -155,7 +155,7 @@ port_find() {
 ports_choose() {
 	local file=$CC_VAR/ports wanted=${CC_PORT:-}
 	HTTPS_PORT='' RUNNER_PORT=''
-	CLAIMS=/tmp/cc-ports-$(id -u)
+	CLAIMS=/tmp/cc-ports-$EUID
 	[[ ! -e $CLAIMS || (-O $CLAIMS && -f $CLAIMS && ! -L $CLAIMS) ]] || die "$CLAIMS is not ours"
 	exec 8>>"$CLAIMS"
 	flock 8
@@ -184,23 +184,26 @@ ports_recall() {
 
 # ---- processes -------------------------------------------------------------------------------
 
-# A pid alone may be another process by now; with its start time it is not.
+# A pid alone may be another process by now; with its start time it is not. Waiting for a service asks this
+# many times: it starts no process.
 process_born() {
 	local stat
-	stat=$(cat "/proc/$1/stat" 2>/dev/null) || return 1
-	stat=${stat##*) }
-	[[ ${stat%% *} != Z ]] || return 1
-	cut -d' ' -f20 <<<"$stat"
+	{ read -r stat <"/proc/$1/stat"; } 2>/dev/null || return 1
+	read -ra stat <<<"${stat##*) }" # from the third field on
+	[[ ${stat[0]} != Z ]] || return 1
+	BORN=${stat[19]}
+}
+
+# service_lives NAME: and sets SERVICE_PID.
+service_lives() {
+	local born
+	[[ -r $STATE/pids/$1 ]] || return 1
+	read -r SERVICE_PID born <"$STATE/pids/$1" || return 1
+	process_born "$SERVICE_PID" && [[ $BORN == "$born" ]]
 }
 
 # service_pid NAME: prints the pid of a living service.
-service_pid() {
-	local pid born
-	[[ -r $STATE/pids/$1 ]] || return 1
-	read -r pid born <"$STATE/pids/$1" || return 1
-	[[ $(process_born "$pid") == "$born" ]] || return 1
-	printf '%s' "$pid"
-}
+service_pid() { service_lives "$1" && printf '%s' "$SERVICE_PID"; }
 
 # service_launch NAME COMMAND...: in a session of its own, so that Ctrl-C reaches only us.
 service_launch() {
@@ -215,7 +218,8 @@ service_launch() {
 		exec setsid "$@"
 	) >>"$log" 2>&1 </dev/null 9>&- &
 	local pid=$!
-	printf '%s %s\n' "$pid" "$(process_born "$pid" || echo 0)" >"$STATE/pids/$name"
+	process_born "$pid" || BORN=0
+	printf '%s %s\n' "$pid" "$BORN" >"$STATE/pids/$name"
 }
 
 nofile() {
@@ -231,7 +235,7 @@ wait_ready() {
 	shift 2
 	while ((tries-- > 0)); do
 		"$@" >/dev/null 2>&1 && return 0
-		service_pid "$name" >/dev/null || break
+		service_lives "$name" || break
 		sleep 0.05
 	done
 	warn "$name did not become ready; the end of $STATE/log/$name.log:"
@@ -241,16 +245,16 @@ wait_ready() {
 
 # service_stop NAME: asks, waits, then kills.
 service_stop() {
-	local name=$1 pid tries=600
-	pid=$(service_pid "$name") || {
+	local name=$1
+	service_lives "$name" || {
 		rm -f "$STATE/pids/$name"
 		return 0
 	}
-	kill -TERM "$pid" 2>/dev/null || true
-	while ((tries-- > 0)) && service_pid "$name" >/dev/null; do sleep 0.05; done
-	if service_pid "$name" >/dev/null; then
+	kill -TERM "$SERVICE_PID" 2>/dev/null || true
+	timeout --foreground 30 tail --pid="$SERVICE_PID" -s 0.05 -f /dev/null || true
+	if service_lives "$name"; then
 		warn "$name did not stop within 30 s; killed"
-		kill -KILL -- "-$pid" 2>/dev/null || kill -KILL "$pid" 2>/dev/null || true
+		kill -KILL -- "-$SERVICE_PID" 2>/dev/null || kill -KILL "$SERVICE_PID" 2>/dev/null || true
 	fi
 	rm -f "$STATE/pids/$name"
 }
@@ -259,7 +263,7 @@ service_stop() {
 
 # Runs the SQL of standard input as the administrator of the database.
 db_client() { as_daemon mariadb --no-defaults --protocol=socket --socket="$DB_SOCKET"; }
-db_answers() { echo 'SELECT 1' | db_client; }
+db_answers() { [[ -S $DB_SOCKET ]] && echo 'SELECT 1' | db_client; }
 
 # The folder appears whole or not at all, so a start that was interrupted begins anew. --force: also
 # on a machine that can not look up its own name, which we do not need.
@@ -517,7 +521,7 @@ instance_stop() {
 
 instance_running() {
 	local name
-	for name in "${CC_SERVICES[@]}"; do service_pid "$name" >/dev/null || return 1; done
+	for name in "${CC_SERVICES[@]}"; do service_lives "$name" || return 1; done
 }
 
 # Removes an instance that nobody needs any more.
@@ -536,7 +540,7 @@ service_command() {
 	instance_paths
 	ports_recall
 	case $verb in
-	start) service_pid "$name" >/dev/null || "${name}_start" ;;
+	start) service_lives "$name" || "${name}_start" ;;
 	stop) service_stop "$name" ;;
 	restart)
 		service_stop "$name"
