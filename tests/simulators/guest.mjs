@@ -3,15 +3,15 @@
 // pid namespace that ends with the guest.
 //
 //   const guest = await Guest.start({ home: '/home/user' });
-//   const child = guest.spawn(['sh', '-c', 'exit 3'], { cwd, env, stdin: 'pipe' });   // a ChildProcess
+//   const child = guest.spawn(['sh', '-c', 'exit 3'], { cwd, env, stdin: 'pipe' });   // see spawner.mjs
 //   guest.signal(child, 'SIGTERM');         // the command itself; { group: true }: its process group
 //   guest.file('/home/user/a')              // the same file, seen from outside
 //   guest.end();                            // everything in it is killed
 
-import { spawn } from 'node:child_process';
 import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
+import { spawn, spawner } from './spawner.mjs';
 
 const BOOTS_MAX = 4; // at the same time: starting a process holds up all else that this one serves
 
@@ -19,7 +19,7 @@ const living = new Set();
 const waiting = [];
 let booting = 0;
 process.on('exit', () => {
-	for (const guest of living) guest.end();
+	for (const guest of living) guest.end({ wait: false });
 });
 
 const children = (pid) => {
@@ -74,8 +74,9 @@ export class Guest {
 		const args = ['--die-with-parent', '--unshare-pid', '--unshare-ipc', ...this.#mounts(),
 			'--proc', '/proc', '--dev', '/dev', '--dir', '/var/tmp', '--dir', '/run',
 			'--bind', path.join(this.dir, 'tmp'), '/tmp', '--bind', path.join(this.dir, 'home'), this.home,
-			'--chdir', this.home, '--info-fd', '3', 'sh', '-c', 'echo up; exec sleep 1000000'];
-		this.bwrap = spawn('bwrap', args, { stdio: ['ignore', 'pipe', 'pipe', 'pipe'], env: this.env });
+			'--chdir', this.home, '--info-fd', '3', 'sh', '-c', 'echo up; read never'];
+		await spawner();
+		this.bwrap = spawn(['bwrap', ...args], { cwd: '/', env: this.env, files: ['pipe', 'pipe', 'pipe', 'pipe'] });
 		const said = { out: '', err: '', info: '' };
 		this.bwrap.stdout.on('data', (part) => { said.out += part; });
 		this.bwrap.stderr.on('data', (part) => { said.err += part; });
@@ -90,14 +91,11 @@ export class Guest {
 		this.pid = JSON.parse(said.info)['child-pid'];
 	}
 
-	/** Starts a command in the guest: a ChildProcess in a process group of its own. */
+	/** Starts a command in the guest, in a process group of its own: what spawner.mjs gives. A folder or program
+	 * that is missing shows as 126 or 127. */
 	spawn(argv, { cwd = this.home, env = {}, stdin = 'ignore' } = {}) {
-		const enter = ['--target', String(this.pid), '--pid', '--mount', '--ipc', '--root', '--wd',
-			...(process.getuid() === 0 ? [] : ['--user', '--preserve-credentials'])];
-		// The shell says nothing itself: a folder or program that is missing shows as 126 or 127.
-		const words = ['sh', '-c', 'cd -- "$0" 2>/dev/null || exit 126; exec "$@"', cwd, ...argv];
-		return spawn('nsenter', [...enter, ...words], {
-			env: { ...this.env, ...env }, detached: true, stdio: [stdin, 'pipe', 'pipe'],
+		return spawn(argv, {
+			cwd: path.posix.resolve(this.home, cwd), env: { ...this.env, ...env }, files: [stdin, 'pipe', 'pipe'], guest: this.pid,
 		});
 	}
 
@@ -107,6 +105,10 @@ export class Guest {
 	}
 
 	signal(child, name, { group = false } = {}) {
+		if (child.pid === undefined) {
+			child.started.then(() => this.signal(child, name, { group }));
+			return true;
+		}
 		try {
 			if (group) process.kill(-child.pid, name);
 			else process.kill(this.leader(child) ?? child.pid, name);
@@ -130,17 +132,18 @@ export class Guest {
 		return fs.statSync(file, { throwIfNoEntry: false })?.isDirectory() ?? false;
 	}
 
-	/** Kills everything in the guest and forgets its files. */
-	end() {
+	/** Kills everything in the guest. Its files go when nobody is left who could miss them. */
+	end({ wait = true } = {}) {
 		if (this.ended) return;
 		this.ended = true;
 		living.delete(this);
+		const forget = () => fs.rmSync(this.dir, { recursive: true, force: true, maxRetries: 5 });
 		try {
-			if (this.pid) process.kill(this.pid, 'SIGKILL');
+			process.kill(this.pid, 'SIGKILL'); // the first process: bwrap ends when all of them have
+			if (wait && this.bwrap.exitCode === null && this.bwrap.signalCode === null) return void this.bwrap.once('exit', forget);
 		} catch {
-			// It was gone already.
+			this.bwrap?.kill('SIGKILL'); // there was none, or it was gone already
 		}
-		this.bwrap?.kill('SIGKILL');
-		fs.rmSync(this.dir, { recursive: true, force: true, maxRetries: 5 });
+		forget();
 	}
 }

@@ -194,8 +194,11 @@ class Modal {
 			this.#boxes.delete(id);
 			throw error;
 		});
+		if (box.result) { // it was ended meanwhile
+			box.guest.end();
+			return box;
+		}
 		box.timer = setTimeout(() => this.end(id, TIMEOUT), (definition.timeoutSecs) * 1000);
-		if (box.result) box.guest.end();
 		if (definition.entrypointArgs.length) this.#main(box, definition);
 		return box;
 	}
