@@ -74,5 +74,5 @@ slice() {
 	fi
 	echo
 }
-slice "$d/out" "$a" "$o"
-slice "$d/err" "$b" "$e"
+slice "$d/out" "$a" "$o" 2>/dev/null
+slice "$d/err" "$b" "$e" 2>/dev/null

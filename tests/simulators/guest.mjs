@@ -106,7 +106,7 @@ export class Guest {
 
 	signal(child, name, { group = false } = {}) {
 		if (child.pid === undefined) {
-			child.started.then(() => this.signal(child, name, { group }));
+			child.started.then(() => this.signal(child, name, { group }), () => {}); // its 'error' tells that
 			return true;
 		}
 		try {

@@ -8,8 +8,8 @@
  * stream of the child, in this order, and the accepted sockets become the child's own files:
  * nothing is copied.
  *
- * A request: 7 numbers in decimal, each with a blank behind it, and a newline; then strings, each
- * with a NUL behind it: working directory, arguments, environment.
+ * A request: a line of 6 decimal numbers with blanks between them; then strings, each with a NUL
+ * behind it: working directory, arguments, environment.
  *
  *     BYTES of all strings
  *     ARGC ENVC

@@ -66,7 +66,7 @@ start() {
 		say nospace
 	fi
 	for f in sup job code; do
-		printf '%20s\n' '' >"$d/$f" && [ -s "$d/$f" ] || { rm -rf "$d"; say nospace; }
+		printf '%20s\n' '' >"$d/$f" && measure "$d/$f" && [ "$size" -eq 21 ] || { rm -rf "$d"; say nospace; }
 	done 2>/dev/null
 	printf %s "$input" | base64 -d >"$d/in" && : >"$d/out" && : >"$d/err" || { rm -rf "$d"; say nospace; }
 	umask "$mask"
