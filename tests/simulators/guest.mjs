@@ -109,13 +109,27 @@ export class Guest {
 			child.started.then(() => this.signal(child, name, { group }), () => {}); // its 'error' tells that
 			return true;
 		}
+		const lives = child.exitCode === null && child.signalCode === null;
 		try {
-			if (group) process.kill(-child.pid, name);
-			else process.kill(this.leader(child) ?? child.pid, name);
-			return true;
+			if (lives) process.kill(group ? -child.pid : this.leader(child) ?? child.pid, name);
+			else if (group) for (const pid of this.#left(child)) process.kill(pid, name);
+			return lives;
 		} catch {
 			return false; // it has ended
 		}
+	}
+
+	/** Who is left of a group whose leader has gone: its number may be another group's by now. */
+	#left({ pid: group }) {
+		const ours = fs.readlinkSync(`/proc/${this.pid}/ns/pid`);
+		return fs.readdirSync('/proc').filter((pid) => {
+			try {
+				const [, , of] = fs.readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ').at(-1).split(' ');
+				return Number(of) === group && fs.readlinkSync(`/proc/${pid}/ns/pid`) === ours;
+			} catch {
+				return false; // it has ended, or is no process
+			}
+		}).map(Number);
 	}
 
 	/** The path of a guest's file outside; undefined where the guest may not write. */
@@ -138,11 +152,12 @@ export class Guest {
 		this.ended = true;
 		living.delete(this);
 		const forget = () => fs.rmSync(this.dir, { recursive: true, force: true, maxRetries: 5 });
+		const lives = this.bwrap?.exitCode === null && this.bwrap.signalCode === null;
 		try {
-			process.kill(this.pid, 'SIGKILL'); // the first process: bwrap ends when all of them have
-			if (wait && this.bwrap.exitCode === null && this.bwrap.signalCode === null) return void this.bwrap.once('exit', forget);
+			if (lives) process.kill(this.pid, 'SIGKILL'); // the first process: bwrap ends when all of them have
+			if (lives && wait) return void this.bwrap.once('exit', forget);
 		} catch {
-			this.bwrap?.kill('SIGKILL'); // there was none, or it was gone already
+			this.bwrap.kill('SIGKILL'); // there was none yet, or it was gone already
 		}
 		forget();
 	}

@@ -106,6 +106,7 @@ class Child extends EventEmitter {
 	}
 
 	kill(name) {
+		if (this.exitCode !== null || this.signalCode !== null) return false; // its number may be another's by now
 		try {
 			return this.pid > 0 && process.kill(this.pid, name);
 		} catch {
