@@ -294,6 +294,10 @@ class Cloud extends Place {
 		return this.sim.boxes();
 	}
 
+	creating() {
+		return this.sim.creating();
+	}
+
 	/** Where a request can not be repeated by hand the simulator does it itself. */
 	plant(mark) {
 		return this.sim.plant ? this.sim.plant(mark) : super.plant(mark);

@@ -113,8 +113,9 @@ class Hub {
 			const [, name, rest] = /^\/([^/]*)(\/.*)$/.exec(req.url) ?? [];
 			const lane = this.#lanes.get(name);
 			req.url = rest;
-			if (lane) lane.serve(req, res).catch(() => req.socket.destroy());
-			else res.writeHead(404).end();
+			if (!lane) return res.writeHead(404).end();
+			lane.underWay.add(req);
+			return lane.serve(req, res).catch(() => req.socket.destroy()).finally(() => lane.underWay.delete(req));
 		});
 		this.server.on('connection', (socket) => {
 			this.#sockets.add(socket);

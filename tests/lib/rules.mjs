@@ -56,12 +56,18 @@ class Rule {
 /** The rules of one place. */
 export class Rules {
 	#rules = [];
+	underWay = new Set(); // requests that came and are not done with: kept by who serves them
 
 	/** { op, method, path, when: (req) => true }: what must fit; see the top of this file. */
 	rule(where, act, more = {}) {
 		const rule = new Rule(where, act, more);
 		this.#rules.push(rule);
 		return rule;
+	}
+
+	/** A create that came and is not done with may still make a sandbox, whoever has given it up. */
+	creating() {
+		return [...this.underWay].some(({ op }) => op === 'create');
 	}
 
 	/** Forgets all rules and lets go what they hold. */

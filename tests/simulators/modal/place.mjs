@@ -86,7 +86,9 @@ class Place extends Rules {
 			});
 			server.on('stream', (stream, headers) => {
 				stream.on('error', () => {});
-				this.#serve(stream, headers, i === 0).catch(() => stream.session?.destroy());
+				const call = { stream, headers, tls: i === 0, closed: new Promise((resolve) => stream.on('close', resolve)) };
+				this.underWay.add(call);
+				this.#serve(call).catch(() => stream.session?.destroy()).finally(() => this.underWay.delete(call));
 			});
 			await new Promise((resolve, reject) => {
 				server.on('error', reject);
@@ -99,8 +101,8 @@ class Place extends Rules {
 		return this;
 	}
 
-	async #serve(stream, headers, tls) {
-		const call = { stream, headers, tls, closed: new Promise((resolve) => stream.on('close', resolve)) };
+	async #serve(call) {
+		const { stream, headers } = call;
 		const body = await new Promise((resolve, reject) => {
 			const chunks = []; // iterating over the stream would end it for the reply as well
 			stream.on('data', (chunk) => chunks.push(chunk));
@@ -111,7 +113,8 @@ class Place extends Rules {
 		call.name = call.method?.name ?? 'unknown';
 		call.requests = call.method ? unframe(body).map((part) => decode(call.method.request, part)) : [];
 		call.request = call.requests[0] ?? {};
-		const entry = { op: this.provider.op(call.name, call.request), method: headers[':method'], name: call.name,
+		call.op = this.provider.op(call.name, call.request);
+		const entry = { op: call.op, method: headers[':method'], name: call.name,
 			path: headers[':path'], headers, bytes: body.length, at: Date.now(), connection: stream.session?.connection };
 		this.log.push(entry);
 		if (this.latencyMs) await pause(this.latencyMs);
