@@ -274,7 +274,7 @@ mariadb_prepare() {
 	as_daemon mariadb-install-db --no-defaults --datadir="$STATE/db.new" --skip-test-db --force \
 		--auth-root-authentication-method=socket --auth-root-socket-user="$DAEMON_USER" \
 		--innodb-log-file-size=16M >"$STATE/log/mariadb-install.log" 2>&1 || {
-		tail -n 20 "$STATE/log/mariadb-install.log" >&2
+		cat "$STATE/log/mariadb-install.log" >&2 # the reason stands first
 		die "the database could not be created"
 	}
 	mv "$STATE/db.new" "$STATE/db"

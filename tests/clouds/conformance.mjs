@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import fs from 'node:fs';
 import path from 'node:path';
 import { after, before, describe, test } from 'node:test';
-import { state } from '../lib/instance.mjs';
+import { sql, sqlOne, state } from '../lib/instance.mjs';
 import { until } from '../lib/wait.mjs';
 import { commands } from './commands.mjs';
 import { matrix } from './matrix.mjs';
@@ -26,10 +26,10 @@ function endings(s) {
 		const here = () => `provider = '${s.place.provider}' AND created_at >= ${s.began}`;
 		test('every job has ended, and nothing of them lives', async () => {
 			await until('every job has ended', async () =>
-				await s.one(`SELECT COUNT(*) FROM job WHERE state <> 'ended' AND ${here()}`) === '0', PATIENCE_MS);
+				await sqlOne(`SELECT COUNT(*) FROM job WHERE state <> 'ended' AND ${here()}`) === '0', PATIENCE_MS);
 			await until('every sandbox is stopped or absent', async () => {
 				await s.hurry(here());
-				const left = await s.rows(`SELECT mark, state, error FROM sandbox
+				const left = await sql(`SELECT mark, state, error FROM sandbox
 					WHERE state NOT IN ('stopped', 'absent') AND ${here()}`);
 				return left.length === 0 || { missing: left };
 			}, PATIENCE_MS);
@@ -37,11 +37,11 @@ function endings(s) {
 				const living = (await s.place.boxes()).filter((box) => box.ended === undefined);
 				return living.length === 0 || { missing: living };
 			}, Math.max(PATIENCE_MS, beyond(s)));
-			assert.equal(await s.one(`SELECT COUNT(*) FROM job WHERE exit_code = 99 AND ${here()}`), '0', 'no command ran twice');
+			assert.equal(await sqlOne(`SELECT COUNT(*) FROM job WHERE exit_code = 99 AND ${here()}`), '0', 'no command ran twice');
 		});
 
 		test('no sandbox was billed for longer than its job and a sweep', async () => {
-			const ends = new Map((await s.rows('SELECT s.mark, MAX(j.ended_at) FROM sandbox s JOIN job j ON j.id = s.job GROUP BY s.mark'))
+			const ends = new Map((await sql('SELECT s.mark, MAX(j.ended_at) FROM sandbox s JOIN job j ON j.id = s.job GROUP BY s.mark'))
 				.map(([mark, at]) => [mark, Number(at)]));
 			for (const box of await s.place.boxes())
 				if (ends.has(box.mark) && !s.hindered.has(box.mark)) {

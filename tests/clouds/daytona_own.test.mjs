@@ -1,9 +1,10 @@
 // What only Daytona does: slow and failing starts, timers that are not known, daemons that die, refusals by
-// words, and what its own issue tracker tells (lib/instance.mjs is used).
+// words, and what its own issue tracker tells.
 
 import assert from 'node:assert/strict';
 import fs from 'node:fs';
 import { after, afterEach, before, test } from 'node:test';
+import { sql } from '../lib/instance.mjs';
 import { until } from '../lib/wait.mjs';
 import { open } from './places.mjs';
 import { LEAK, Stage } from './stage.mjs';
@@ -231,7 +232,7 @@ test('the older form of a list is swept as well', async () => {
 	const job = await way.start({ cmd: 'true' });
 	await s.settled(await s.end(job));
 	const [[, , mark]] = await s.sandboxes(job);
-	await s.rows(`UPDATE sandbox SET created_at = created_at - 600000 WHERE mark = '${mark}'`);
+	await sql(`UPDATE sandbox SET created_at = created_at - 600000 WHERE mark = '${mark}'`);
 	const left = await s.place.plant(mark);
 	await until('the sweep ends it', async () => (await s.place.boxes()).find((b) => b.id === left).ended);
 	await s.settled(job);

@@ -3,7 +3,7 @@
 
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
-import { allowOrigins } from '../lib/instance.mjs';
+import { allowOrigins, sql } from '../lib/instance.mjs';
 import { until } from '../lib/wait.mjs';
 import { start } from '../simulators/e2b/index.mjs';
 import { open } from './places.mjs';
@@ -166,7 +166,7 @@ describe('e2b alone', () => {
 		await s.settled(json);
 		assert.equal(living(sim).length, 1);
 		const [[, , mark]] = await s.sandboxes(json);
-		await s.rows(`UPDATE sandbox SET created_at = created_at - 600000 WHERE mark = '${mark}'`);
+		await sql(`UPDATE sandbox SET created_at = created_at - 600000 WHERE mark = '${mark}'`);
 		await until('the sweep ends the other one', () => living(sim).length === 0);
 	});
 

@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { children, driverOf, idHex, ready, service, servicePid } from '../lib/instance.mjs';
+import { children, driverOf, idHex, ready, service, servicePid, sql, sqlOne } from '../lib/instance.mjs';
 import { until } from '../lib/wait.mjs';
 import { once } from './trouble.mjs';
 
@@ -93,13 +93,13 @@ export function processes(s, can) {
 			await stop.seen;
 			await kill((await children()).worker);
 			const claim = await until('the keeper has the stop in hand', async () => {
-				const [[tries, until_ms]] = await s.rows(`SELECT stop_tries, next_try_at FROM sandbox WHERE job = ${idHex(job.job_id)}`);
+				const [[tries, until_ms]] = await sql(`SELECT stop_tries, next_try_at FROM sandbox WHERE job = ${idHex(job.job_id)}`);
 				return tries !== '0' && Number(until_ms) - Date.now() > CLAIM_MS / 2 && Number(until_ms);
 			});
 			await kill((await children()).keeper);
 			stop.release();
 			await s.settled(await s.ends(job, 'succeeded'));
-			const stopped = Number(await s.one(`SELECT stopped_at FROM sandbox WHERE job = ${idHex(job.job_id)}`));
+			const stopped = Number(await sqlOne(`SELECT stopped_at FROM sandbox WHERE job = ${idHex(job.job_id)}`));
 			assert.ok(stopped < claim, `stopped ${stopped - claim} ms after the claim of the dead keeper ran out`);
 		});
 

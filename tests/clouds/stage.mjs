@@ -6,9 +6,8 @@ import fs from 'node:fs';
 import https from 'node:https';
 import path from 'node:path';
 import { assertEnded } from '../jobs/stage.mjs';
-import { Query } from '../kill/query.mjs';
 import { hurried } from '../lib/hurry.mjs';
-import { account, idHex, state } from '../lib/instance.mjs';
+import { account, idHex, sql, sqlOne, state } from '../lib/instance.mjs';
 import { pause, until } from '../lib/wait.mjs';
 
 export { assertEnded };
@@ -20,8 +19,6 @@ const IDLE_MS = 20000;
 const CONNECTOR_LOG = path.join(state, 'log', 'connector.log');
 
 export class Stage {
-	#query = new Query();
-	#asked = Promise.resolve();
 	#agent = new https.Agent({ keepAlive: true, timeout: IDLE_MS }); // nginx keeps idle connections for longer
 	jobs = new Set(); // ids of all jobs that were seen to end
 	hindered = new Set(); // marks of sandboxes whose stop a rule held back
@@ -47,7 +44,6 @@ export class Stage {
 	}
 
 	async stop() {
-		this.#query.stop();
 		this.#agent.destroy();
 		await this.place.close();
 	}
@@ -56,25 +52,14 @@ export class Stage {
 		return this.place.way(client);
 	}
 
-	/** Rows of one query, over one connection. */
-	rows(sql) {
-		const turn = this.#asked.then(() => this.#query.rows(sql));
-		this.#asked = turn.catch(() => {});
-		return turn;
-	}
-
-	async one(sql) {
-		return (await this.rows(sql))[0]?.[0];
-	}
-
 	/** [state, provider_id, mark] of a job's sandboxes. */
 	sandboxes(job) {
-		return this.rows(`SELECT state, provider_id, mark FROM sandbox WHERE job = ${idHex(job.job_id)} ORDER BY attempt`);
+		return sql(`SELECT state, provider_id, mark FROM sandbox WHERE job = ${idHex(job.job_id)} ORDER BY attempt`);
 	}
 
-	/** Spares the two minutes that a lost create is looked for. */
-	hurry(which) {
-		return this.rows(hurried(which));
+	/** Spares the two minutes that a lost create is looked for, unless one is under way that may still come. */
+	async hurry(which) {
+		if (!this.place.creating()) await sql(hurried(which));
 	}
 
 	/** Until every sandbox of the job is proven to be stopped or never to have been. */
@@ -95,7 +80,7 @@ export class Stage {
 
 	is(job, wanted) {
 		return until(`it is ${wanted}`, async () =>
-			await this.one(`SELECT state FROM job WHERE id = ${idHex(job.job_id)}`) === wanted);
+			await sqlOne(`SELECT state FROM job WHERE id = ${idHex(job.job_id)}`) === wanted);
 	}
 
 	/** Waits for the end and says that it is this one; then nothing of the job is left. */
@@ -138,6 +123,6 @@ export class Stage {
 	}
 
 	end_ms(jobId) {
-		return this.one(`SELECT ended_at FROM job WHERE id = ${idHex(jobId)}`).then(Number);
+		return sqlOne(`SELECT ended_at FROM job WHERE id = ${idHex(jobId)}`).then(Number);
 	}
 }

@@ -6,10 +6,9 @@ import assert from 'node:assert/strict';
 import fs from 'node:fs';
 import path from 'node:path';
 import { after, before, describe, test } from 'node:test';
-import { service, state } from '../lib/instance.mjs';
+import { pidOf, service, sql, state } from '../lib/instance.mjs';
 import { until } from '../lib/wait.mjs';
-import { Query } from './query.mjs';
-import { children, endings, PATIENCE_MS, pidOf, Stage } from './stage.mjs';
+import { children, endings, PATIENCE_MS, Stage } from './stage.mjs';
 
 const KILLS = Number(process.env.CC_KILLS ?? 200);
 const DELAY_MS = 500;
@@ -17,12 +16,11 @@ const STATES = ['creating', 'uploading', 'uploaded', 'running', 'ended'];
 const VICTIMS = ['worker', 'keeper', 'master', 'runner', 'mariadbd'];
 
 const stage = new Stage();
-const query = new Query();
 const table = Object.fromEntries(VICTIMS.map((v) => [v, Object.fromEntries(STATES.map((s) => [s, 0]))]));
 
 /** Pids of the drivers of all jobs that are in this state now; "ended" means not yet stopped. */
 async function driversIn(wanted) {
-	const rows = await query.rows(`SELECT p.pid FROM job j JOIN process p ON p.id = j.driver
+	const rows = await sql(`SELECT p.pid FROM job j JOIN process p ON p.id = j.driver
 		${wanted === 'ended' ? "JOIN sandbox s ON s.job = j.id AND s.state = 'running'" : ''}
 		WHERE j.state = '${wanted}' AND j.created_at > UNIX_TIMESTAMP() * 1000 - 600000`);
 	return rows.map(([pid]) => Number(pid));
@@ -63,10 +61,7 @@ function show() {
 
 describe('killed at any moment', () => {
 	before(() => stage.start(DELAY_MS));
-	after(async () => {
-		query.stop();
-		await stage.stop();
-	});
+	after(() => stage.stop());
 
 	test(`${KILLS} kills: every victim while a job is in every state`, async () => {
 		for (let i = 0; i < KILLS; i++)

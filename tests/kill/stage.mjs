@@ -3,9 +3,8 @@
 
 import assert from 'node:assert/strict';
 import fs from 'node:fs';
-import path from 'node:path';
 import { test } from 'node:test';
-import { account, allowOrigins, childrenOf, idHex, mark, sql, state } from '../lib/instance.mjs';
+import { account, allowOrigins, childrenOf, idHex, mark, pidOf, sql } from '../lib/instance.mjs';
 import { leftovers, sandboxes, startRunner } from '../lib/runner.mjs';
 import { until } from '../lib/wait.mjs';
 import { DelayProxy } from './delay.mjs';
@@ -15,10 +14,6 @@ import { Witness } from './witness.mjs';
 export const PATIENCE_MS = 240000;
 const CALLERS = 8;
 const RUNNER = ['--network', 'host', '--memory', '256', '--disk', '32', '--max-sandboxes', '64'];
-
-/** Pid of a service as it was started last; it may be dead. */
-export const pidOf = (name) =>
-	Number(fs.readFileSync(path.join(state, 'pids', name), 'utf8').split(' ')[0]);
 
 const roleOf = (pid) => {
 	try {

@@ -7,6 +7,7 @@ import path from 'node:path';
 import { promisify } from 'node:util';
 import { certificate } from '../simulators/lib.mjs';
 import { Client } from './client.mjs';
+import { Query } from './query.mjs';
 import { until } from './wait.mjs';
 
 const run = promisify(execFile);
@@ -27,18 +28,21 @@ export async function service(verb, name) {
 	return stdout.trim();
 }
 
-export const servicePid = async (name) => Number(await service('pid', name));
+/** Of a service as it was started last; it may be dead. */
+export const pidOf = (name) => Number(fs.readFileSync(path.join(state, 'pids', name), 'utf8').split(' ')[0]);
 
-/** Rows of a query as arrays of strings; null is "NULL". */
-export async function sql(query) {
-	const args = ['--no-defaults', '--protocol=socket', `--socket=${dbSocket()}`,
-		'--user=cc_app', '--batch', '--skip-column-names', 'compute_connector'];
-	const env = { PATH: process.env.PATH, MYSQL_PWD: setting('password') };
-	const child = run('mariadb', args, { env });
-	child.child.stdin.end(query);
-	const { stdout } = await child;
-	return stdout.split('\n').filter(Boolean).map((line) => line.split('\t'));
+/** Of a service that lives. */
+export function servicePid(name) {
+	const [pid, born] = fs.readFileSync(path.join(state, 'pids', name), 'utf8').trim().split(' ');
+	const stat = fs.readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ').at(-1).split(' '); // from the third field on
+	if (stat[0] === 'Z' || stat[19] !== born) throw new Error(`${name} does not run`);
+	return Number(pid);
 }
+
+const query = new Query(() => ({ socket: dbSocket(), password: setting('password') }));
+
+/** Rows of a query (query.mjs). */
+export const sql = (text) => query.rows(text);
 
 function dbSocket() {
 	const database = fs.readFileSync(configFile, 'utf8').split('[database]')[1];
@@ -57,11 +61,17 @@ export function idHex(text) {
 	return `x'${BigInt(`0b${bits.slice(0, 128)}`).toString(16).padStart(32, '0')}'`;
 }
 
+/** How the programs of the connector are started: as their user, with nothing of our environment but what the
+ * sanitizers and the seams of debug builds read. */
+function asDaemon(more = {}) {
+	const { uid, gid } = fs.statSync(configFile);
+	const kept = Object.entries(process.env).filter(([name]) => /^([AUTL]+SAN_OPTIONS|CC_FAIL_ALLOCATION|CC_DB_FAULT)$/.test(name));
+	return { uid, gid, env: { PATH: process.env.PATH, ...Object.fromEntries(kept), ...more } };
+}
+
 /** Runs an operator command of the connector; gives what it printed. */
 export async function admin(...args) {
-	const text = `source "$1"; shift; instance_paths; connector admin "$@"`;
-	const env = { ...process.env, CC_VAR: varDir };
-	const { stdout } = await run('bash', ['-c', text, 'bash', script, ...args], { env });
+	const { stdout } = await run(path.join(state, 'bin/compute-connector'), ['admin', ...args, '--config', configFile], asDaemon());
 	return stdout;
 }
 
@@ -147,10 +157,7 @@ export async function shifted(seconds) {
 	fs.chownSync(ini, stat.uid, stat.gid);
 	const log = fs.openSync(path.join(state, 'log', 'connector.log'), 'a');
 	const child = spawn(path.join(state, 'bin/compute-connector'), ['serve', '--config', ini], {
-		env: { PATH: process.env.PATH, CC_CLOCK_SHIFT_S: String(seconds),
-			ASAN_OPTIONS: process.env.ASAN_OPTIONS ?? '', UBSAN_OPTIONS: process.env.UBSAN_OPTIONS ?? '' },
-		uid: stat.uid,
-		gid: stat.gid,
+		...asDaemon({ CC_CLOCK_SHIFT_S: String(seconds) }),
 		detached: true,
 		stdio: ['ignore', log, log],
 	});

@@ -42,7 +42,7 @@ describe('modal: what only it has', () => {
 	const job = async (args) => end(await begin(args));
 	const runs = (running) => until('it runs', async () =>
 		(await client.get(running.job_id, { wait_s: 0 })).state === 'running');
-	const hurry = (done) => sql(hurried(`job = ${idHex(done.job_id)}`));
+	const hurry = (done) => place.creating() || sql(hurried(`job = ${idHex(done.job_id)}`));
 	const calls = (name) => place.log.filter((entry) => entry.name === name);
 
 	const fine = (done, code = 3) => {
