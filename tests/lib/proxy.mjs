@@ -13,6 +13,8 @@
 import http from 'node:http';
 import { Rules } from './rules.mjs';
 
+const KEPT_MS = 60000; // longer than the connector keeps one
+
 class Lane extends Rules {
 	requests = [];
 
@@ -117,6 +119,8 @@ class Hub {
 			lane.underWay.add(req);
 			return lane.serve(req, res).catch(() => req.socket.destroy()).finally(() => lane.underWay.delete(req));
 		});
+		// A connection that is closed under a request would be trouble that nobody asked for.
+		this.server.keepAliveTimeout = KEPT_MS;
 		this.server.on('connection', (socket) => {
 			this.#sockets.add(socket);
 			socket.on('close', () => this.#sockets.delete(socket));

@@ -4,16 +4,19 @@
 //   POST /NAME/exec    { argv, timeoutMs } -> { code, stdout, stderr } (base64; code 124: its time was over)
 //   POST /NAME/write   { path, bytes } (base64); parents are made
 //   POST /NAME/read    { path } -> { bytes } or 404
-//   POST /NAME/start   starts the machine, as the first of the calls above does
+//   POST /NAME/start   starts the machine
 //   POST /NAME/end     kills everything in it
 //   POST /NAME/state   { running }
 //
-// A machine that is lost (`lose`) is replaced by a fresh one at the next call, as these clouds do it.
+// With { replaces: true } a call to a machine that never was, was lost (`lose`) or has ended starts a fresh one, as
+// some clouds do it; else the answer is 410.
 
 import fs from 'node:fs';
 import http from 'node:http';
 import path from 'node:path';
 import { Guest } from './guest.mjs';
+
+class Gone extends Error {}
 
 const collect = async (stream) => {
 	const parts = [];
@@ -25,8 +28,9 @@ export class Machines {
 	history = []; // { name, started, ended, guest }, one for each machine that ever ran
 	failEnd = 0; // so many calls of end fail
 
-	constructor({ home, env }) {
+	constructor({ home, env, replaces = false }) {
 		this.options = { home, env };
+		this.replaces = replaces;
 		this.living = new Map(); // name -> promise of an entry of the history
 	}
 
@@ -43,8 +47,16 @@ export class Machines {
 		return this.living.get(name);
 	}
 
+	/** The one that a call means. */
+	async #machine(name) {
+		if (!this.replaces && !this.living.has(name)) throw new Gone(name);
+		const entry = await this.start(name);
+		if (entry.ended !== undefined) throw new Gone(name); // while we waited
+		return entry;
+	}
+
 	async exec(name, { argv, timeoutMs }) {
-		const { guest } = await this.start(name);
+		const { guest } = await this.#machine(name);
 		const child = guest.spawn(argv);
 		let late = false;
 		const timer = timeoutMs && setTimeout(() => {
@@ -58,7 +70,7 @@ export class Machines {
 	}
 
 	async write(name, { path: to, bytes }) {
-		const { guest } = await this.start(name);
+		const { guest } = await this.#machine(name);
 		const file = guest.file(to);
 		if (!file) throw new Error('this path can not be written');
 		fs.mkdirSync(path.dirname(file), { recursive: true });
@@ -67,7 +79,7 @@ export class Machines {
 	}
 
 	async read(name, { path: from }) {
-		const { guest } = await this.start(name);
+		const { guest } = await this.#machine(name);
 		const file = guest.file(from) ?? from;
 		if (!fs.statSync(file, { throwIfNoEntry: false })?.isFile()) return undefined;
 		return { bytes: fs.readFileSync(file).toString('base64') };
@@ -86,7 +98,7 @@ export class Machines {
 		return {};
 	}
 
-	/** The machine dies; the next call gets another one. */
+	/** The machine dies. */
 	async lose(name) {
 		const entry = await this.living.get(name);
 		this.living.delete(name);
@@ -105,7 +117,7 @@ export class Machines {
 
 	listen() {
 		this.server = http.createServer((req, res) => {
-			this.#serve(req, res).catch((e) => res.writeHead(500).end(e.message));
+			this.#serve(req, res).catch((e) => res.writeHead(e instanceof Gone ? 410 : 500).end(e.message));
 		});
 		this.server.keepAliveTimeout = 3600_000; // a connection that ends under a request would be an error there
 		return new Promise((resolve) => {

@@ -74,7 +74,7 @@ const passedOn = (reply) => {
 export async function start(options = {}) {
 	const dialect = options.dialect ?? 'ours';
 	const token = options.token ?? crypto.randomBytes(32).toString('base64url');
-	const machines = await new Machines({ home: '/workspace' }).listen();
+	const machines = await new Machines({ home: '/workspace', replaces: true }).listen();
 	const mine = { useSQLite: true };
 	const objects = dialect === 'vendor' ? { WarmPool: { className: 'WarmPool', ...mine } }
 		: { Registry: { className: 'Registry', ...mine } };

@@ -40,7 +40,7 @@ def ask_now(name, verb, body):
         with urllib.request.urlopen(urllib.request.Request(url, json.dumps(body).encode()), timeout=120) as reply:
             return json.loads(reply.read())
     except urllib.error.HTTPError as e:
-        raise RuntimeError(e.read().decode()) from None
+        raise (NotFoundError if e.code == 410 else RuntimeError)(e.read().decode()) from None
 
 
 async def ask(name, verb, **body):
