@@ -4,7 +4,8 @@
 //
 // makes sandboxes that were looked for a few times as if they had been looked for for so long, and ends the
 // pause after a look that failed later. What the keeper has in hand then is left alone; the first looks are
-// so short that it does not matter.
+// so short that it does not matter. Not while a create is under way (creating() of rules.mjs): what comes later
+// than the looks would live on.
 
 const ABSENT_TRIES = 7; // so many vain looks make a sandbox "absent"
 const LONGEST_PAUSE_S = 600; // between two of them
