@@ -374,6 +374,14 @@ export function contract(name, boot, facts) {
 				refused(await call(p, 'PUT', fileUrl(id, '/tmp/x'), 'x'), 409, 'sandbox_reset');
 				assert.equal((await destroy(p, id)).json.state, 'stopped');
 			});
+		else
+			test('a call that comes too late for a machine starts none', async () => {
+				const id = await create(p);
+				await p.machines.lose(p.machineOf(id));
+				refused(await execRaw(p, id, { argv: ['true'] }), 404, 'sandbox_not_found');
+				assert.equal(p.machines.history.filter(({ name }) => name === p.machineOf(id)).length, 1);
+				await destroy(p, id);
+			});
 
 		// -- files ---------------------------------------------------------------------------------
 

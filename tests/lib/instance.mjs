@@ -28,12 +28,15 @@ export async function service(verb, name) {
 	return stdout.trim();
 }
 
+/** Pid of a service and the time of its birth, as it was started last. */
+const started = (name) => fs.readFileSync(path.join(state, 'pids', name), 'utf8').trim().split(' ');
+
 /** Of a service as it was started last; it may be dead. */
-export const pidOf = (name) => Number(fs.readFileSync(path.join(state, 'pids', name), 'utf8').split(' ')[0]);
+export const pidOf = (name) => Number(started(name)[0]);
 
 /** Of a service that lives. */
 export function servicePid(name) {
-	const [pid, born] = fs.readFileSync(path.join(state, 'pids', name), 'utf8').trim().split(' ');
+	const [pid, born] = started(name);
 	const stat = fs.readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ').at(-1).split(' '); // from the third field on
 	if (stat[0] === 'Z' || stat[19] !== born) throw new Error(`${name} does not run`);
 	return Number(pid);
