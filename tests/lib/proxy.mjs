@@ -115,9 +115,8 @@ class Hub {
 			const [, name, rest] = /^\/([^/]*)(\/.*)$/.exec(req.url) ?? [];
 			const lane = this.#lanes.get(name);
 			req.url = rest;
-			if (!lane) return res.writeHead(404).end();
-			lane.underWay.add(req);
-			return lane.serve(req, res).catch(() => req.socket.destroy()).finally(() => lane.underWay.delete(req));
+			if (lane) lane.during(req, lane.serve(req, res).catch(() => req.socket.destroy()));
+			else res.writeHead(404).end();
 		});
 		// A connection that is closed under a request would be trouble that nobody asked for.
 		this.server.keepAliveTimeout = KEPT_MS;

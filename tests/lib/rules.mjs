@@ -56,7 +56,7 @@ class Rule {
 /** The rules of one place. */
 export class Rules {
 	#rules = [];
-	underWay = new Set(); // requests that came and are not done with: kept by who serves them
+	#underWay = new Set();
 
 	/** { op, method, path, when: (req) => true }: what must fit; see the top of this file. */
 	rule(where, act, more = {}) {
@@ -65,9 +65,15 @@ export class Rules {
 		return rule;
 	}
 
+	/** A request ({ op }) is under way until `served` is settled. */
+	during(request, served) {
+		this.#underWay.add(request);
+		return served.finally(() => this.#underWay.delete(request));
+	}
+
 	/** A create that came and is not done with may still make a sandbox, whoever has given it up. */
 	creating() {
-		return [...this.underWay].some(({ op }) => op === 'create');
+		return [...this.#underWay].some(({ op }) => op === 'create');
 	}
 
 	/** Forgets all rules and lets go what they hold. */

@@ -109,11 +109,11 @@ export class Guest {
 			child.started.then(() => this.signal(child, name, { group }), () => {}); // its 'error' tells that
 			return true;
 		}
-		const lives = child.exitCode === null && child.signalCode === null;
 		try {
-			if (lives) process.kill(group ? -child.pid : this.leader(child) ?? child.pid, name);
-			else if (group) for (const pid of this.#left(child)) process.kill(pid, name);
-			return lives;
+			if (child.lives) return process.kill(group ? -child.pid : this.leader(child) ?? child.pid, name);
+			const left = group ? this.#left(child) : [];
+			for (const pid of left) process.kill(pid, name);
+			return left.length > 0;
 		} catch {
 			return false; // it has ended
 		}
@@ -152,7 +152,7 @@ export class Guest {
 		this.ended = true;
 		living.delete(this);
 		const forget = () => fs.rmSync(this.dir, { recursive: true, force: true, maxRetries: 5 });
-		const lives = this.bwrap?.exitCode === null && this.bwrap.signalCode === null;
+		const lives = this.bwrap?.lives;
 		try {
 			if (lives) process.kill(this.pid, 'SIGKILL'); // the first process: bwrap ends when all of them have
 			if (lives && wait) return void this.bwrap.once('exit', forget);

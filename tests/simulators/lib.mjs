@@ -56,8 +56,7 @@ class Place extends Rules {
 	listen() {
 		const { key, cert } = certificate();
 		this.server = https.createServer({ key, cert, keepAlive: true }, (req, res) => {
-			this.underWay.add(req);
-			this.#serve(req, res).catch(() => req.socket.destroy()).finally(() => this.underWay.delete(req));
+			this.during(req, this.#serve(req, res).catch(() => req.socket.destroy()));
 		});
 		this.server.keepAliveTimeout = 60000;
 		this.server.on('connection', (raw) => {

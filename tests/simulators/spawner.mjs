@@ -105,10 +105,14 @@ class Child extends EventEmitter {
 		if (this.#open === 0) this.emit('close', this.exitCode, this.signalCode);
 	}
 
+	/** While it has not ended; then its number may be another's. */
+	get lives() {
+		return this.exitCode === null && this.signalCode === null;
+	}
+
 	kill(name) {
-		if (this.exitCode !== null || this.signalCode !== null) return false; // its number may be another's by now
 		try {
-			return this.pid > 0 && process.kill(this.pid, name);
+			return this.pid > 0 && this.lives && process.kill(this.pid, name);
 		} catch {
 			return false; // it has ended
 		}

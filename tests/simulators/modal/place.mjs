@@ -87,8 +87,7 @@ class Place extends Rules {
 			server.on('stream', (stream, headers) => {
 				stream.on('error', () => {});
 				const call = { stream, headers, tls: i === 0, closed: new Promise((resolve) => stream.on('close', resolve)) };
-				this.underWay.add(call);
-				this.#serve(call).catch(() => stream.session?.destroy()).finally(() => this.underWay.delete(call));
+				this.during(call, this.#serve(call).catch(() => stream.session?.destroy()));
 			});
 			await new Promise((resolve, reject) => {
 				server.on('error', reject);
